@@ -12,12 +12,14 @@ use std::{
     future::ready,
     hash::Hash,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::FutureExt;
 use tokio::sync::SemaphorePermit;
 use tokio_util::task::TaskTracker;
+
+use crate::lock::lock;
 
 /// The buffers and rounds of one use.
 pub(crate) trait Rounds: Send + Sync + 'static {
@@ -79,7 +81,7 @@ impl<R: Rounds> Coalescer<R> {
 
     /// Adds to the buffer of a key, for callers within a runtime.
     pub(crate) fn add(self: &Arc<Self>, key: R::Key, add: impl FnOnce(&mut R::Pending)) {
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         let entry = entries.entry(key.clone()).or_default();
         add(&mut entry.pending);
         if entry.tasks < self.rounds.at_once() {
@@ -118,7 +120,7 @@ impl<R: Rounds> Coalescer<R> {
 
     /// The next batch; without one, the calling task ends.
     fn take(&self, key: &R::Key) -> Option<R::Batch> {
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         let entry = entries.get_mut(key)?;
         let batch = self.rounds.take(&mut entry.pending);
         if batch.is_none() {
@@ -129,11 +131,6 @@ impl<R: Rounds> Coalescer<R> {
             }
         }
         batch
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<R::Key, Entry<R::Pending>>> {
-        // A panic under the lock leaves the number of tasks correct.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,7 +204,7 @@ mod tests {
         async fn finish(&self) -> Vec<(&'static str, Vec<u32>)> {
             self.rounds.ends.add_permits(100);
             self.idle().await;
-            assert!(self.entries().is_empty(), "an idle key leaves nothing behind");
+            assert!(lock(&self.entries).is_empty(), "an idle key leaves nothing behind");
             self.noted()
         }
     }

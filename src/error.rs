@@ -65,6 +65,9 @@ pub enum StoreError {
     Database(#[source] sqlx::Error),
 }
 
+/// The result of a call of the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store
 /// logs once that the database is unavailable, and once that it is back.
 macro_rules! warn_of {

@@ -18,7 +18,7 @@ mod known;
 mod turns;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -27,11 +27,11 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::copy::GateCopy;
-pub use self::{copy::Refusal, known::Gate};
-use crate::error::warn_of;
+pub use self::copy::Refusal;
 use crate::{
-    error::StoreError,
+    error::{Result, warn_of},
     listener::Subscriber,
+    lock::lock,
     retry_after::RetryAfter,
     store::{GateRow, Store},
 };
@@ -47,17 +47,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The time limit of a reading.
 const READ_LIMIT: Duration = Duration::from_secs(5);
-
-/// The source of readings.
-trait Source: Clone + Send + Sync + 'static {
-    fn read(&self) -> impl Future<Output = Result<Vec<GateRow>, StoreError>> + Send;
-}
-
-impl Source for Store {
-    async fn read(&self) -> Result<Vec<GateRow>, StoreError> {
-        self.gate_copy().await
-    }
-}
 
 /// The gates, as one node knows them. Cheap to clone; clones share their copy.
 #[derive(Debug, Clone)]
@@ -76,10 +65,17 @@ impl Gates {
     /// The gates of this database, read by a task until the last clone is dropped. For callers within a runtime.
     #[must_use]
     pub fn of(store: Store) -> Self {
-        Self::read_from(store.with_time_limit(READ_LIMIT))
+        let store = store.with_time_limit(READ_LIMIT);
+        Self::read_by(move || {
+            let store = store.clone();
+            async move { store.gate_copy().await }
+        })
     }
 
-    fn read_from(source: impl Source) -> Self {
+    fn read_by<F>(read: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Vec<GateRow>>> + Send + 'static,
+    {
         let stop = CancellationToken::new();
         let read_now = Arc::new(Notify::new());
         let gates = Self(Arc::new(Shared {
@@ -87,7 +83,8 @@ impl Gates {
             read_now: Arc::clone(&read_now),
             _reading: stop.clone().drop_guard(),
         }));
-        tokio::spawn(keep_reading(Arc::downgrade(&gates.0), source, read_now, stop));
+        let reading = keep_reading(Arc::downgrade(&gates.0), read, read_now);
+        tokio::spawn(stop.run_until_cancelled_owned(reading));
         gates
     }
 
@@ -95,14 +92,14 @@ impl Gates {
     /// unknown kind or one that makes its own keys, and while no copy is young enough: then the database decides.
     #[must_use]
     pub fn refuse(&self, kind: &str, submitter: Option<&str>) -> Option<Refusal> {
-        self.0.copy().refuse(kind, submitter, Instant::now(), rand::random)
+        lock(&self.0.copy).refuse(kind, submitter, Instant::now(), rand::random)
     }
 
     /// The Retry-After of a submission of `count` requests that the database has refused until `retry_after`: that or
     /// later, so that the refused submissions of this node come back one after the other.
     #[must_use]
     pub fn in_turn(&self, kind: &str, submitter: Option<&str>, retry_after: RetryAfter, count: usize) -> RetryAfter {
-        let mut copy = self.0.copy();
+        let mut copy = lock(&self.0.copy);
         let opens_in = Duration::from_secs(retry_after.as_secs());
         let turn = copy.turn(kind, submitter, opens_in, count, Instant::now());
         (opens_in + turn).into()
@@ -111,54 +108,42 @@ impl Gates {
     /// The gate that the answer to a submission describes: that of the queue that it enters, or, if it was refused and
     /// that one is open, the one that is closed. `None` for an unknown kind, and while no copy is young enough.
     #[must_use]
-    pub fn of_submission(&self, kind: &str, submitter: Option<&str>, refused: bool) -> Option<Gate> {
-        self.0.copy().gate_of(kind, submitter, refused, Instant::now())
+    pub fn of_submission(&self, kind: &str, submitter: Option<&str>, refused: bool) -> Option<GateRow> {
+        lock(&self.0.copy).gate_of(kind, submitter, refused, Instant::now())
     }
 
     /// Whether a submitter has a quota of its own, as far as this node knows.
     #[must_use]
     pub fn has_quota(&self, submitter: &str) -> bool {
-        self.0.copy().has_quota(submitter)
+        lock(&self.0.copy).has_quota(submitter)
     }
 
     /// Every gate, and the age of the copy; `None` before it was first read.
     #[must_use]
-    pub fn all(&self) -> Option<(Vec<Gate>, Duration)> {
-        let copy = self.0.copy();
+    pub fn all(&self) -> Option<(Vec<GateRow>, Duration)> {
+        let copy = lock(&self.0.copy);
         let age = copy.age(Instant::now())?;
         Some((copy.gates().cloned().collect(), age))
     }
 }
 
-impl Shared {
-    fn copy(&self) -> MutexGuard<'_, GateCopy> {
-        // A panic under the lock leaves the copy whole.
-        self.copy.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Reads the gates repeatedly until `stop`.
-async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<Notify>, stop: CancellationToken) {
+/// Reads the gates repeatedly.
+async fn keep_reading<F>(gates: Weak<Shared>, read: impl Fn() -> F, read_now: Arc<Notify>)
+where
+    F: Future<Output = Result<Vec<GateRow>>> + Send + 'static,
+{
     loop {
         let began = Instant::now();
-        let reading = {
-            let source = source.clone();
-            // A task of its own: its panic fails this reading only.
-            tokio::spawn(async move { tokio::time::timeout(READ_LIMIT, source.read()).await })
-        };
-        let read = tokio::select! {
-            () = stop.cancelled() => return,
-            read = reading => read,
-        };
-        match (read, gates.upgrade()) {
+        // A task of its own: its panic fails this reading only.
+        let reading = tokio::spawn(tokio::time::timeout(READ_LIMIT, read()));
+        match (reading.await, gates.upgrade()) {
             (_, None) => return,
-            (Ok(Ok(Ok(rows))), Some(gates)) => gates.copy().read(&rows, began),
+            (Ok(Ok(Ok(rows))), Some(gates)) => lock(&gates.copy).read(rows, began),
             (Ok(Ok(Err(error))), _) => warn_of!(error, "failed to read the gates"),
             (Ok(Err(_)), _) => tracing::warn!("failed to read the gates in time"),
             (Err(error), _) => tracing::error!(%error, "a reading of the gates panicked"),
         }
         tokio::select! {
-            () = stop.cancelled() => return,
             () = tokio::time::sleep(READ_EVERY) => {}
             () = read_now.notified() => tokio::time::sleep(PAUSE).await,
         }
@@ -172,7 +157,7 @@ struct Notification {
     kind: Option<String>,
     submitter: Option<String>,
     signal: Signal,
-    depth: u64,
+    depth: u32,
     epoch: i64,
 }
 
@@ -206,7 +191,7 @@ impl Subscriber for Gates {
             tracing::debug!(payload, "invalid notification of a gate");
             return;
         };
-        if !self.0.copy().heard(&gate, &notification, Instant::now()) {
+        if !lock(&self.0.copy).heard(&gate, &notification, Instant::now()) {
             tracing::debug!(gate, "notification of a gate that was not read yet");
         }
         // A reading adds the figures that a notification lacks: the hold of an operator, the drain rate.

@@ -12,6 +12,7 @@ mod file_limit;
 pub mod gate;
 pub mod http;
 pub mod listener;
+mod lock;
 pub mod maintenance;
 pub mod news;
 pub mod request;

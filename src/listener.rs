@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{StoreError, warn_of},
+    lock::lock,
     store::Store,
 };
 
@@ -54,18 +55,14 @@ impl Wakeups {
     /// The wake-up of a queue. Sent while no task waits, it wakes the next one that does.
     #[must_use]
     pub fn of_queue(&self, queue: &str) -> Arc<Notify> {
-        Arc::clone(self.queues().entry(queue.to_owned()).or_default())
+        Arc::clone(lock(&self.queues).entry(queue.to_owned()).or_default())
     }
 
     /// Wakes a task of this process that waits for the queue, if there is one.
     pub fn wake_queue(&self, queue: &str) {
-        if let Some(wakeup) = self.queues().get(queue) {
+        if let Some(wakeup) = lock(&self.queues).get(queue) {
             wakeup.notify_one();
         }
-    }
-
-    fn queues(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +76,7 @@ impl Subscriber for Wakeups {
     }
 
     fn may_have_missed(&self) {
-        self.queues().values().for_each(|wakeup| wakeup.notify_one());
+        lock(&self.queues).values().for_each(|wakeup| wakeup.notify_one());
     }
 }
 
@@ -89,27 +86,26 @@ pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscri
     let mut pause = Duration::from_millis(100);
     let mut warned = false;
     loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            end = listen_once(&pool, &store, &subscribers) => match end {
-                Ok(End::Lost) => pause = Duration::from_millis(100),
-                Ok(End::Pooled) => {
-                    if !warned {
-                        tracing::warn!(
-                            "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
-                             that no transaction pooler shares, with --listen-database-url"
-                        );
-                    }
-                    warned = true;
-                    pause = POOLED_PAUSE;
+        match shutdown
+            .run_until_cancelled(listen_once(&pool, &store, &subscribers))
+            .await
+        {
+            None => return,
+            Some(Ok(End::Lost)) => pause = Duration::from_millis(100),
+            Some(Ok(End::Pooled)) => {
+                if !warned {
+                    tracing::warn!(
+                        "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
+                         that no transaction pooler shares, with --listen-database-url"
+                    );
                 }
-                Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
-            },
+                warned = true;
+                pause = POOLED_PAUSE;
+            }
+            Some(Err(error)) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
         }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::warn_of;
-use crate::store::Store;
+use crate::{error::warn_of, store::Store};
 
 /// How often a process asks whether a duty is due.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -15,16 +14,12 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Maintains until `shutdown`.
 pub async fn run(store: Store, shutdown: CancellationToken) {
     let mut failing = false;
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(PERIOD) => {}
-        }
-        // A duty that is cut off goes on where it was, in whichever process runs it next.
-        let maintained = tokio::select! {
-            () = shutdown.cancelled() => return,
-            maintained = store.maintain() => maintained,
-        };
+    let period = async || {
+        tokio::time::sleep(PERIOD).await;
+        store.maintain().await
+    };
+    // A duty that is cut off goes on where it was, in the process that runs it next.
+    while let Some(maintained) = shutdown.run_until_cancelled(period()).await {
         // Logged once, not every second.
         if let Err(error) = &maintained
             && !failing

@@ -81,14 +81,6 @@ macro_rules! words {
                 all.find(|value| value.as_str() == word).ok_or_else(|| UnknownWord::new($type_name, word))
             }
         }
-
-        impl TryFrom<String> for $name {
-            type Error = UnknownWord;
-
-            fn try_from(word: String) -> Result<Self, Self::Error> {
-                word.parse()
-            }
-        }
     };
 }
 pub(crate) use words;
@@ -120,18 +112,6 @@ impl Status {
         matches!(self, Self::Completed | Self::TimedOut | Self::Failure)
     }
 }
-
-words!(
-    /// Which statuses a kind's requests pass through.
-    Flow, "flow", {
-        /// Readiness check, send, response (one, or shares up to a threshold).
-        Decrypt = "decrypt",
-        /// Send, verdict.
-        Proof = "proof",
-        /// Send, response; the receipt may already be the response.
-        Direct = "direct",
-    }
-);
 
 words!(
     /// A step of a worker's work on a request.

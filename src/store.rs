@@ -10,12 +10,16 @@ macro_rules! statement {
     };
 }
 
-/// Runs a statement for no longer than the store's time limit: one of `sql/queries` with its parameters, or a query.
+/// Runs a statement for no longer than the store's time limit: a file of `sql/queries` or its text, with parameters, or
+/// a query.
 ///
 /// A connection whose answer is late is closed, not kept: the answer must not reach the next statement.
 macro_rules! run {
     ($store:expr, $fetch:ident $query:ident $file:literal($($parameter:expr),*)) => {
         run!($store, sqlx::$query(statement!($file))$(.bind($parameter))*, $fetch)
+    };
+    ($store:expr, $fetch:ident $query:ident $sql:ident($($parameter:expr),*)) => {
+        run!($store, sqlx::$query($sql)$(.bind($parameter))*, $fetch)
     };
     ($store:expr, $query:expr, $fetch:ident) => {{
         let store = $store;
@@ -46,21 +50,15 @@ mod claims;
 mod columns;
 mod configuration;
 mod connections;
-mod effects;
 mod errors;
-mod explanations;
-mod gate_copy;
 mod gates;
-mod invariants;
 mod keys;
-mod leases;
 mod lists;
 mod news;
 mod operations;
 mod outlooks;
 mod policies;
 mod recovery;
-mod redrives;
 mod settles;
 mod statistics;
 mod submissions;
@@ -76,35 +74,18 @@ use sqlx::{
 };
 
 pub use self::{
-    answers::{Cancelled, Responded, Response},
-    audits::{AuditStep, ContractRow},
-    claims::{Claimed, Hedging, Slot},
-    configuration::{ConfigChange, ConfigRecord, ConfigSetting},
-    explanations::Reason,
-    gate_copy::GateRow,
-    gates::{Gate, GateChange, GateHold, QuotaMarks, Watched},
-    invariants::{Invariant, Slice, Violation},
-    keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
-    leases::Lease,
-    lists::{ListedRequest, Page, PageQuery},
-    news::{Progress, Seen},
-    operations::{KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
-    outlooks::{Eta, Outlook, Owner},
-    policies::{EstimatorOverview, StageLevel},
-    recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
-    redrives::{Redrive, RedriveStep},
-    settles::{Moved, Passed, Retry, Settle, Snooze},
-    statistics::{EtaQuality, PollCount, SubmissionCount},
-    submissions::{Admission, Submission, Submitted, Ticket},
-    timeouts::KnownTimeout,
-    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
-    webhooks::{Attempted, Delivery},
+    answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, lists::*, news::*, operations::*,
+    outlooks::*, policies::*, recovery::*, settles::*, statistics::*, submissions::*, timeouts::*,
+    webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},
     errors::DatabaseErrors,
 };
-use crate::{error::StoreError, schema};
+use crate::{
+    error::{Result, StoreError},
+    schema,
+};
 
 /// The default time limit of a statement: longer than the `statement_timeout` of its session.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -163,7 +144,7 @@ impl Store {
     }
 
     /// A connection, for a transaction.
-    pub(crate) async fn connection(&self) -> Result<Connection, StoreError> {
+    pub(crate) async fn connection(&self) -> Result<Connection> {
         self.connections.take(&self.pool).await
     }
 
@@ -193,7 +174,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::NotMigrated`] or [`StoreError::Unavailable`].
-    pub async fn check_ready(&self) -> Result<(), StoreError> {
+    pub async fn check_ready(&self) -> Result<()> {
         self.check_schema().await.map(|_| ())
     }
 
@@ -202,7 +183,7 @@ impl Store {
     /// # Errors
     ///
     /// As there; [`StoreError::Unavailable`], too, when it is a standby or read-only.
-    pub async fn check_writable(&self) -> Result<(), StoreError> {
+    pub async fn check_writable(&self) -> Result<()> {
         if self.check_schema().await? {
             return Err(StoreError::Unavailable(
                 "the database is read-only: a standby, or set so".to_owned(),
@@ -212,7 +193,7 @@ impl Store {
     }
 
     /// Makes sure that a schema is applied; returns whether the database is read-only.
-    async fn check_schema(&self) -> Result<bool, StoreError> {
+    async fn check_schema(&self) -> Result<bool> {
         let applied: Option<(String, bool)> = run!(self, fetch_optional query_as "ready.sql"())?;
         let (applied, is_read_only) =
             applied.ok_or_else(|| StoreError::NotMigrated("its schema was never applied whole".to_owned()))?;

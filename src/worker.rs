@@ -287,9 +287,6 @@ async fn report_alive(shared: Arc<Shared>, served: Vec<(String, Stage)>, end: Ca
         if stopping {
             return;
         }
-        tokio::select! {
-            () = end.cancelled() => {}
-            () = tokio::time::sleep(ALIVE_PERIOD) => {}
-        }
+        end.run_until_cancelled(tokio::time::sleep(ALIVE_PERIOD)).await;
     }
 }

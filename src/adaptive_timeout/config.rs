@@ -123,6 +123,7 @@ impl Config {
     /// The first invalid value: an order of the bounds, the interval or one of the shares.
     pub fn check(&self) -> Result<(), ConfigError> {
         let constants = &self.constants;
+        let divisors = [constants.srtt_divisor, constants.rttvar_divisor, constants.srto_divisor];
         let counts = [
             constants.k,
             constants.enough,
@@ -143,9 +144,9 @@ impl Config {
             format!("interval {:?} is not longer than max", self.interval)
         } else if self.k_margin == 0 {
             "k_margin is at least 1".to_owned()
-        } else if constants.divisors().contains(&0) || counts.contains(&0) {
+        } else if divisors.contains(&0) || counts.contains(&0) {
             "divisors and counts are at least 1".to_owned()
-        } else if constants.divisors().iter().any(|&divisor| divisor > 1024) || constants.k > 1024 {
+        } else if divisors.iter().any(|&divisor| divisor > 1024) || constants.k > 1024 {
             "k and divisors are at most 1024".to_owned()
         } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
             format!("subsided is between 0 and 1, not {}", constants.subsided)
@@ -207,12 +208,6 @@ impl Config {
     /// Whether the mean of an interval with this failure rate is one of answers more than of timeouts.
     pub(super) fn says_what_is_usual(&self, failure_rate: f64) -> bool {
         1.0 - failure_rate >= self.constants.mostly_answered
-    }
-}
-
-impl Constants {
-    fn divisors(&self) -> [u32; 3] {
-        [self.srtt_divisor, self.rttvar_divisor, self.srto_divisor]
     }
 }
 

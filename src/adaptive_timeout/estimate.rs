@@ -135,7 +135,10 @@ impl Estimate {
         }
         self.min_ns = least(self.min_ns, report.min_ns);
         if report.reached_max && self.state == State::Normal && config.detects_high_load() {
-            self.enter_high_load();
+            // The load that it began with is known at the end of its first interval. Samples of the overload are
+            // forgotten: high load ends with the samples taken while it lasted.
+            self.change_state(State::HighLoad);
+            self.forget_times();
         }
         self.merge(report);
         if is_over {
@@ -149,14 +152,10 @@ impl Estimate {
         };
     }
 
-    /// The load that high load began with is known at the end of its first interval.
-    fn enter_high_load(&mut self) {
-        self.state = State::HighLoad;
+    fn change_state(&mut self, state: State) {
+        self.state = state;
         self.forget_counts();
-        self.high_load_intervals = 0;
-        self.high_load_rps = None;
-        // Samples of the overload are forgotten: high load ends with the samples taken while it lasted.
-        self.forget_times();
+        (self.high_load_intervals, self.high_load_rps) = (0, None);
     }
 
     /// The counts were judged, or are of another state.
@@ -248,10 +247,7 @@ impl Estimate {
 
     /// Back to normal, with as much of the margin as leaves room below `max`: it would be high load again at once.
     fn leave_high_load(&mut self, config: &Config) {
-        self.state = State::Normal;
-        self.forget_counts();
-        self.high_load_intervals = 0;
-        self.high_load_rps = None;
+        self.change_state(State::Normal);
         self.k_margin = match self.smoothed(config) {
             Some(smoothed) => self.k_margin.min(smoothed.fitting_margin(config)),
             None => self.k_margin.min(config.k_margin),

@@ -228,14 +228,9 @@ impl Estimator {
         report
     }
 
-    /// Its report was folded into this estimate.
+    /// Takes over the estimate of the fleet that its report was folded into.
     pub fn folded(&mut self, shared: Estimate) {
         self.reported = None;
-        self.adopt(shared);
-    }
-
-    /// Takes over an estimate of the fleet.
-    pub fn adopt(&mut self, shared: Estimate) {
         let was = self.state;
         self.shared = shared;
         // High load that has begun since its report stays until the fleet knows of it.

@@ -28,10 +28,24 @@ fn fresh(config: Config) -> AdaptiveTimeout {
     AdaptiveTimeout::new(config, Duration::ZERO).unwrap()
 }
 
+/// With another configuration than [`config`].
+fn fresh_with(change: impl FnOnce(&mut Config)) -> AdaptiveTimeout {
+    let mut config = config();
+    change(&mut config);
+    fresh(config)
+}
+
 /// Begins a call and answers it at once, in the clock's sense.
 fn answer(timeout: &mut AdaptiveTimeout, took: Duration, now: Duration) {
     timeout.begin(now);
     timeout.answered(took, now);
+}
+
+/// Answers all of these calls at one time.
+fn answer_all(timeout: &mut AdaptiveTimeout, count: u64, took: Duration, now: Duration) {
+    for _ in 0..count {
+        answer(timeout, took, now);
+    }
 }
 
 /// Answers one call each millisecond.
@@ -44,4 +58,15 @@ fn answer_each(timeout: &mut AdaptiveTimeout, count: u64, took: Duration) {
 fn time_out(timeout: &mut AdaptiveTimeout, now: Duration) {
     let given = timeout.begin(now);
     timeout.timed_out(given, now);
+}
+
+/// Begins a call that needs `takes`, and ends it at once, in the clock's sense; returns its timeout.
+fn call(timeout: &mut AdaptiveTimeout, takes: Duration, now: Duration) -> Duration {
+    let given = timeout.begin(now);
+    if takes <= given {
+        timeout.answered(takes, now);
+    } else {
+        timeout.timed_out(given, now);
+    }
+    given
 }

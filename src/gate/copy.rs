@@ -7,10 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{
-    Notification,
-    known::{Gate, KnownGate, Terms},
-};
+use super::{Notification, known::KnownGate};
 use crate::store::GateRow;
 
 /// From this age on a copy refuses no submission: the database decides, and was unavailable to this node for a while.
@@ -20,7 +17,7 @@ pub(super) const USABLE: Duration = Duration::from_secs(6);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The gate that refuses; of several the one that opens last.
-    pub gate: Gate,
+    pub gate: GateRow,
     /// In how many whole seconds to submit again.
     pub seconds: u64,
 }
@@ -30,7 +27,6 @@ pub struct Refusal {
 pub(super) struct GateCopy {
     /// When the last reading began.
     read: Option<Instant>,
-    terms: Terms,
     gates: Vec<KnownGate>,
     places: Places,
 }
@@ -82,23 +78,20 @@ impl Places {
 
 impl GateCopy {
     /// Takes over the rows of a reading that began at this time.
-    pub(super) fn read(&mut self, rows: &[GateRow], began: Instant) {
+    pub(super) fn read(&mut self, rows: Vec<GateRow>, began: Instant) {
         let mut before: HashMap<_, _> = std::mem::take(&mut self.gates)
             .into_iter()
             .map(|known| (known.gate.name.clone(), known))
             .collect();
-        self.places = Places::of(rows);
-        self.gates = rows
-            .iter()
-            .map(|row| {
-                let read = KnownGate::read(row, began);
-                match before.remove(&row.name) {
-                    Some(before) => read.after(before),
-                    None => read,
-                }
-            })
-            .collect();
-        self.terms = rows.first().map_or(self.terms, Terms::from);
+        self.places = Places::of(&rows);
+        let known = |row: GateRow| {
+            let read = KnownGate::read(row, began);
+            match before.remove(&read.gate.name) {
+                Some(before) => read.after(before),
+                None => read,
+            }
+        };
+        self.gates = rows.into_iter().map(known).collect();
         self.read = Some(began);
     }
 
@@ -135,17 +128,16 @@ impl GateCopy {
         for place in self.places.of_submission(kind, submitter) {
             let known = &mut self.gates[place];
             if !known.gate.accepting {
-                let seconds = known.refuse(&self.terms, now);
+                let seconds = known.refuse(now);
                 if latest.is_none_or(|(later, _)| seconds > later) {
                     latest = Some((seconds, place));
                 }
             }
         }
         let (seconds, place) = latest?;
-        Some(Refusal {
-            gate: self.gates[place].gate.clone(),
-            seconds: self.terms.spread(seconds, random),
-        })
+        let gate = self.gates[place].gate.clone();
+        let seconds = gate.spread(seconds, random);
+        Some(Refusal { gate, seconds })
     }
 
     /// How much later than the database's Retry-After a submission of `count` requests comes back: submissions that the
@@ -158,32 +150,31 @@ impl GateCopy {
         count: usize,
         now: Instant,
     ) -> Duration {
-        let opens_in = opens_in.as_secs_f64();
         let closed = |known: &KnownGate| !known.gate.accepting;
-        let mut later: f64 = 0.0;
+        let mut later = Duration::ZERO;
         let on_the_way = || self.places.of_submission(kind, submitter);
         // A single request may be refused by a gate whose notification is still under way: the first, if there is no
         // quota. A batch may be refused by an open gate that has no room for all of it.
-        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_quota);
+        let unheard = count == 1
+            && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].gate.queue.is_none());
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
             if closed(known) || (unheard && nth == 0) {
-                later = later.max(known.turn(&self.terms, now, opens_in, count));
+                later = later.max(known.turn(now, opens_in.as_secs_f64(), count));
             }
         }
-        let most = (self.terms.most - opens_in).max(0.0);
-        Duration::try_from_secs_f64(later.min(most)).unwrap_or(Duration::ZERO)
+        later
     }
 
     /// The gate that the answer to a submission describes: the first, or, if it was refused, the first that is closed.
-    pub(super) fn gate_of(&self, kind: &str, submitter: Option<&str>, refused: bool, now: Instant) -> Option<Gate> {
+    pub(super) fn gate_of(&self, kind: &str, submitter: Option<&str>, refused: bool, now: Instant) -> Option<GateRow> {
         if !self.is_usable(now) {
             return None;
         }
         let places = self.places.of_submission(kind, submitter);
         let gates: Vec<_> = places.map(|place| &self.gates[place].gate).collect();
         let closed = gates.iter().find(|gate| refused && !gate.accepting);
-        closed.or(gates.first()).map(|gate| Gate::clone(gate))
+        closed.or(gates.first()).map(|gate| GateRow::clone(gate))
     }
 
     /// Whether a submitter has a quota of its own.
@@ -192,7 +183,7 @@ impl GateCopy {
     }
 
     /// Every gate.
-    pub(super) fn gates(&self) -> impl Iterator<Item = &Gate> {
+    pub(super) fn gates(&self) -> impl Iterator<Item = &GateRow> {
         self.gates.iter().map(|known| &known.gate)
     }
 }

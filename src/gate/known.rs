@@ -21,82 +21,77 @@ const ROUNDING_ERROR: f64 = 1e-6;
 /// retry too early, and take a turn each time, would delay the others for too long.
 const DRAINS_MAX: f64 = 10.0;
 
-/// A gate.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
-    /// Its name: its queue's, `kind direct`, or `submitter ann`.
-    pub name: String,
-    /// Whether it admits submissions.
-    pub accepting: bool,
-    /// Whether it is the quota of a submitter: its name is shown to that submitter only.
-    pub of_submitter: bool,
-    /// The depth at which it closes, in messages.
-    pub high_water: u64,
-    /// The depth at which it opens.
-    pub low_water: u64,
-    /// The depth, a moment ago.
-    pub depth: u64,
-    /// Counts its changes.
-    pub epoch: i64,
-    /// Messages served per second; none means no limit, 0 stopped.
-    pub drain_rate: Option<f64>,
-    /// The least Retry-After while an operator holds it, in seconds.
-    forced_wait: Option<f64>,
-    /// The least Retry-After while its queue does not drain, in seconds.
-    still_wait: Option<f64>,
-}
-
-impl Gate {
+impl GateRow {
     /// How many submissions there is room for; none behind a closed gate.
     #[must_use]
-    pub fn room(&self) -> u64 {
-        if self.accepting {
-            self.high_water.saturating_sub(self.depth)
+    pub fn room(&self) -> i64 {
+        let room = if self.accepting {
+            self.high_water - self.depth
         } else {
             0
-        }
+        };
+        room.max(0)
     }
 
     /// In how many seconds so many messages are served, rounded up, at least 1; `None` without a drain rate.
     #[must_use]
-    pub fn seconds_to_drain(&self, messages: u64) -> Option<u64> {
-        let rate = self.drain_rate.filter(|rate| *rate > 0.0)?;
-        Some(whole((messages as f64 / rate).clamp(1.0, SECONDS_MAX)))
+    pub fn seconds_to_drain(&self, messages: i64) -> Option<u64> {
+        Some(whole(messages as f64 / self.rate().filter(|rate| *rate > 0.0)?))
+    }
+
+    /// The drain rate; none means no limit.
+    fn rate(&self) -> Option<f64> {
+        self.drain_rate.filter(|rate| rate.is_finite())
     }
 
     /// In how many seconds it opens, not rounded, when its depth was counted so long ago:
     /// `tidegate_internal.gate_wait`, from memory.
-    fn opens_in(&self, terms: &Terms, counted: Duration) -> f64 {
-        let above = self.depth as f64 - self.low_water as f64;
-        let mut seconds = match self.drain_rate {
-            _ if above <= 0.0 => 0.0,
-            None => 0.0,
-            Some(rate) if rate > 0.0 => {
-                let served = rate * counted.as_secs_f64();
-                (above - served).max(0.0) / rate * (1.0 + terms.safety_margin)
-            }
-            Some(_) => terms.most,
-        };
+    fn opens_in(&self, counted: Duration) -> f64 {
+        let above = (self.depth - self.low_water) as f64;
+        let mut seconds = self.forced_wait.unwrap_or_default();
         if above > 0.0 {
-            seconds = seconds.max(self.still_wait.unwrap_or_default());
+            let drained = match self.rate() {
+                None => 0.0,
+                Some(rate) if rate > 0.0 => {
+                    let served = rate * counted.as_secs_f64();
+                    (above - served).max(0.0) / rate * (1.0 + self.safety_margin)
+                }
+                Some(_) => self.max_seconds,
+            };
+            seconds = seconds.max(drained).max(self.still_wait.unwrap_or_default());
         }
-        seconds = seconds.max(self.forced_wait.unwrap_or_default());
-        seconds.max(terms.least).min(terms.most.max(terms.least))
+        seconds
+            .max(self.min_seconds)
+            .min(self.max_seconds.max(self.min_seconds))
     }
 
     /// The room for the submissions of one node of several, once it opens.
-    fn room_of_a_node(&self, terms: &Terms) -> Room {
-        let (high, low) = (self.high_water as f64, self.low_water as f64);
-        let rate = self.drain_rate.filter(|rate| *rate > 0.0);
-        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds.min(SECONDS_MAX)).unwrap_or(Duration::ZERO);
+    fn room_of_a_node(&self) -> Room {
+        let (high, low, nodes) = (self.high_water as f64, self.low_water as f64, self.nodes.max(1.0));
+        let served_in = |messages: f64| match self.rate() {
+            Some(rate) if rate > 0.0 => duration(messages / rate),
+            _ => Duration::ZERO,
+        };
         Room {
-            at_once: ((high - low) / terms.nodes).max(1.0),
-            pace: rate.map_or(Duration::ZERO, |rate| {
-                seconds(terms.nodes / rate * (1.0 + terms.safety_margin))
-            }),
-            most: rate.map_or(Duration::ZERO, |rate| seconds(high / rate * DRAINS_MAX)),
+            at_once: ((high - low) / nodes).max(1.0),
+            pace: served_in(nodes * (1.0 + self.safety_margin)),
+            most: served_in(high * DRAINS_MAX),
         }
     }
+
+    /// A Retry-After: not before `seconds`, and later by up to the jitter, so that callers with the same time do not
+    /// come back in the same second; `tidegate_internal.spread_seconds`, from memory.
+    pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
+        let most = self.max_seconds.max(seconds);
+        let from = whole(seconds) as f64;
+        let to = (from * (1.0 + self.jitter)).min(most.max(from));
+        whole(from + (random() * (to - from + 1.0)).floor())
+    }
+}
+
+/// A time of a finite or infinite number of seconds.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.min(SECONDS_MAX)).unwrap_or(Duration::ZERO)
 }
 
 /// Rounds up, but for an error of floating point.
@@ -110,85 +105,24 @@ fn whole(seconds: f64) -> u64 {
     seconds
 }
 
-/// The settings that all gates share. Times are in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Terms {
-    safety_margin: f64,
-    least: f64,
-    pub(super) most: f64,
-    jitter: f64,
-    /// Among how many nodes the room is shared.
-    nodes: f64,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self {
-            safety_margin: 0.2,
-            least: 1.0,
-            most: 300.0,
-            jitter: 0.1,
-            nodes: 1.0,
-        }
-    }
-}
-
-impl From<&GateRow> for Terms {
-    fn from(row: &GateRow) -> Self {
-        Self {
-            safety_margin: row.safety_margin.max(0.0),
-            least: f64::from(row.min_seconds.max(1)),
-            most: f64::from(row.max_seconds.max(1)),
-            jitter: row.jitter.max(0.0),
-            nodes: (row.nodes as f64).max(1.0),
-        }
-    }
-}
-
-impl Terms {
-    /// A Retry-After: not before `seconds`, and later by up to the jitter, so that callers with the same time do not
-    /// come back in the same second; `tidegate_internal.spread_seconds`, from memory.
-    pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
-        let most = self.most.max(seconds);
-        let from = whole(seconds) as f64;
-        let to = (from * (1.0 + self.jitter)).min(most.max(from));
-        whole(from + (random() * (to - from + 1.0)).floor())
-    }
-}
-
 /// A gate, with the times of its last changes in the copy.
 #[derive(Debug, Clone)]
 pub(super) struct KnownGate {
-    pub(super) gate: Gate,
+    pub(super) gate: GateRow,
     /// When its notification came, or the reading of its state began.
     learned: Instant,
     /// When its depth was counted, or a little earlier.
     counted: Instant,
-    /// Whether it is a quota of a kind or a submitter.
-    pub(super) is_quota: bool,
     pub(super) turns: Turns,
 }
 
 impl KnownGate {
-    /// The gate of a row in a reading that began at this time.
-    pub(super) fn read(row: &GateRow, began: Instant) -> Self {
-        let count = |messages: i64| u64::try_from(messages).unwrap_or_default();
+    /// A gate of a reading that began at this time.
+    pub(super) fn read(gate: GateRow, began: Instant) -> Self {
         Self {
-            gate: Gate {
-                name: row.name.clone(),
-                accepting: row.state == "accepting",
-                of_submitter: row.submitter.is_some(),
-                high_water: count(row.high_water.into()),
-                low_water: count(row.low_water.into()),
-                depth: count(row.depth),
-                epoch: row.epoch,
-                drain_rate: row.drain_rate.filter(|rate| rate.is_finite()),
-                forced_wait: row.forced_wait.map(f64::from),
-                still_wait: row.still_wait.map(f64::from),
-            },
+            gate,
             learned: began,
             counted: began,
-            is_quota: row.queue.is_none(),
             turns: Turns::default(),
         }
     }
@@ -217,7 +151,7 @@ impl KnownGate {
     pub(super) fn heard(&mut self, notification: &Notification, now: Instant) {
         if notification.epoch > self.gate.epoch {
             self.gate.accepting = notification.signal == Signal::AcceptingRequests;
-            self.gate.depth = notification.depth;
+            self.gate.depth = notification.depth.into();
             self.gate.epoch = notification.epoch;
             // The next reading finds the hold of an operator.
             self.gate.forced_wait = None;
@@ -227,21 +161,15 @@ impl KnownGate {
     }
 
     /// The Retry-After of a refused submission, in turn, in seconds, not rounded.
-    pub(super) fn refuse(&mut self, terms: &Terms, now: Instant) -> f64 {
-        let counted = now.saturating_duration_since(self.counted);
-        let opens_in = self.gate.opens_in(terms, counted);
-        let turn = self.turn(terms, now, opens_in, 1);
-        // Never longer than the longest Retry-After.
-        (opens_in + turn).min(terms.most.max(opens_in))
+    pub(super) fn refuse(&mut self, now: Instant) -> f64 {
+        let opens_in = self.gate.opens_in(now.saturating_duration_since(self.counted));
+        opens_in + self.turn(now, opens_in, 1).as_secs_f64()
     }
 
-    /// Takes a turn for a submission of `count` requests: its delay after the opening, in seconds.
-    pub(super) fn turn(&mut self, terms: &Terms, now: Instant, opens_in: f64, count: usize) -> f64 {
-        let room = self.gate.room_of_a_node(terms);
-        let opens_at = Duration::try_from_secs_f64(opens_in)
-            .ok()
-            .and_then(|opens_in| now.checked_add(opens_in))
-            .unwrap_or(now);
-        self.turns.take(opens_at, count, &room).as_secs_f64()
+    /// Takes a turn for a submission of `count` requests: its delay after the opening, within the longest Retry-After.
+    pub(super) fn turn(&mut self, now: Instant, opens_in: f64, count: usize) -> Duration {
+        let opens_at = now.checked_add(duration(opens_in)).unwrap_or(now);
+        let delay = self.turns.take(opens_at, count, &self.gate.room_of_a_node());
+        delay.min(duration((self.gate.max_seconds - opens_in).max(0.0)))
     }
 }

@@ -8,35 +8,42 @@ use std::{
 use tokio::{sync::Semaphore, task::yield_now, time::advance};
 
 use super::{copy::USABLE, *};
+use crate::error::StoreError;
 
 mod waits;
 
 /// The gate of a queue with marks 30 and 15, at 10 messages per second.
-fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
+fn row(name: &str, accepting: bool, depth: i64, epoch: i64) -> GateRow {
     GateRow {
         name: name.to_owned(),
         queue: Some(name.to_owned()),
         kinds: vec!["direct".to_owned()],
-        state: state.to_owned(),
+        accepting,
         high_water: 30,
         low_water: 15,
         depth,
         epoch,
         drain_rate: Some(10.0),
         safety_margin: 0.2,
-        min_seconds: 1,
-        max_seconds: 300,
-        nodes: 1,
+        min_seconds: 1.0,
+        max_seconds: 300.0,
+        nodes: 1.0,
         ..GateRow::default()
     }
 }
 
 fn open(epoch: i64) -> GateRow {
-    row("tx", "accepting", 0, epoch)
+    row("tx", true, 0, epoch)
 }
 
 fn closed(epoch: i64) -> GateRow {
-    row("tx", "too_many_requests", 30, epoch)
+    row("tx", false, 30, epoch)
+}
+
+/// A gate with other values.
+fn with(mut row: GateRow, change: impl FnOnce(&mut GateRow)) -> GateRow {
+    change(&mut row);
+    row
 }
 
 fn told(signal: &str, epoch: i64) -> String {
@@ -46,55 +53,50 @@ fn told(signal: &str, epoch: i64) -> String {
 const CLOSES: &str = "TOO_MANY_REQUESTS";
 const OPENS: &str = "ACCEPTING_REQUESTS";
 
-/// The results of readings, in order; the last one repeatedly. Each waits for a permit, if there are any.
+/// The results of readings, in order; the last one repeatedly. Each takes a permit.
 #[derive(Clone)]
 struct Script(Arc<Scripted>);
 
 struct Scripted {
     readings: Mutex<VecDeque<Option<Vec<GateRow>>>>,
-    permits: Option<Semaphore>,
+    permits: Semaphore,
     begun: AtomicU32,
 }
 
 impl Script {
     fn of(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
-        Self::with(readings, None)
+        Self::with(readings, Semaphore::MAX_PERMITS)
     }
 
     fn held(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
-        Self::with(readings, Some(Semaphore::new(0)))
+        Self::with(readings, 0)
     }
 
-    fn with(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>, permits: Option<Semaphore>) -> Self {
+    fn with(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>, permits: usize) -> Self {
         Self(Arc::new(Scripted {
             readings: Mutex::new(readings.into_iter().collect()),
-            permits,
+            permits: Semaphore::new(permits),
             begun: AtomicU32::new(0),
         }))
     }
 
     async fn let_one_go(&self) {
-        self.0.permits.as_ref().unwrap().add_permits(1);
+        self.0.permits.add_permits(1);
         settle().await;
     }
 
     fn begun(&self) -> u32 {
         self.0.begun.load(Ordering::SeqCst)
     }
-}
 
-impl Source for Script {
-    async fn read(&self) -> Result<Vec<GateRow>, StoreError> {
+    async fn read(self) -> Result<Vec<GateRow>> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
-        if let Some(permits) = &self.0.permits {
-            permits.acquire().await.unwrap().forget();
-        }
+        self.0.permits.acquire().await.unwrap().forget();
         let mut readings = self.0.readings.lock().unwrap();
-        let reading = if readings.len() > 1 {
-            readings.pop_front().unwrap()
-        } else {
-            readings.front().cloned().unwrap()
-        };
+        let reading = readings.pop_front().unwrap();
+        if readings.is_empty() {
+            readings.push_back(reading.clone());
+        }
         reading.ok_or_else(|| StoreError::Unavailable("on purpose".to_owned()))
     }
 }
@@ -117,9 +119,15 @@ async fn pass(time: Duration) {
 }
 
 async fn reading(script: &Script) -> Gates {
-    let gates = Gates::read_from(script.clone());
+    let script = script.clone();
+    let gates = Gates::read_by(move || script.clone().read());
     settle().await;
     gates
+}
+
+/// A copy of one gate.
+async fn copy_of(row: GateRow) -> Gates {
+    reading(&Script::of([Some(vec![row])])).await
 }
 
 fn refuses(gates: &Gates) -> bool {
@@ -170,37 +178,25 @@ async fn notifications_that_come_late_or_twice_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reading_that_began_before_something_was_heard_does_not_bring_back_what_is_over() {
-    let script = Script::held([Some(vec![open(4)])]);
-    let gates = reading(&script).await;
-    script.let_one_go().await;
-    pass(READ_EVERY).await;
-    assert_eq!(script.begun(), 2);
+async fn a_reading_that_was_under_way_during_a_notification_counts_if_its_epoch_is_newer() {
+    for (read_epoch, refused) in [(4, true), (6, false)] {
+        let script = Script::held([Some(vec![open(4)]), Some(vec![open(read_epoch)])]);
+        let gates = reading(&script).await;
+        script.let_one_go().await;
+        pass(READ_EVERY).await;
+        assert_eq!(script.begun(), 2);
 
-    gates.heard(&told(CLOSES, 5));
-    script.let_one_go().await;
+        gates.heard(&told(CLOSES, 5));
+        script.let_one_go().await;
 
-    assert!(refuses(&gates));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reading_that_was_under_way_counts_when_it_is_newer_than_what_was_heard() {
-    let script = Script::held([Some(vec![open(4)]), Some(vec![open(6)])]);
-    let gates = reading(&script).await;
-    script.let_one_go().await;
-    pass(READ_EVERY).await;
-
-    gates.heard(&told(CLOSES, 5));
-    script.let_one_go().await;
-
-    assert!(!refuses(&gates));
+        assert_eq!(refuses(&gates), refused, "{read_epoch}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_that_began_later_is_right_whatever_was_heard() {
     // The notification is forged.
-    let script = Script::of([Some(vec![open(4)])]);
-    let gates = reading(&script).await;
+    let gates = copy_of(open(4)).await;
     gates.heard(&told(CLOSES, i64::MAX));
     assert!(refuses(&gates));
     pass(PAUSE).await;
@@ -222,8 +218,7 @@ async fn a_database_that_was_restored_goes_back_and_its_nodes_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_notification_is_ignored() {
-    let script = Script::of([Some(vec![open(0)])]);
-    let gates = reading(&script).await;
+    let gates = copy_of(open(0)).await;
     for payload in [
         "",
         "{",
@@ -324,54 +319,37 @@ async fn the_reading_ends_with_the_node() {
 
 #[tokio::test(start_paused = true)]
 async fn any_closed_gate_on_the_way_refuses() {
-    let all = || {
-        let entered = GateRow {
-            kinds: vec!["public".to_owned()],
-            ..row("readiness", "accepting", 0, 0)
-        };
-        let later = GateRow {
-            passed_by: vec!["public".to_owned()],
-            ..row("tx", "accepting", 0, 0)
-        };
-        let of_kind = GateRow {
-            queue: None,
-            kinds: vec!["public".to_owned()],
-            ..row("kind public", "accepting", 0, 0)
-        };
-        let of_submitter = GateRow {
-            queue: None,
-            submitter: Some("ann".to_owned()),
-            kinds: vec!["public".to_owned(), "direct".to_owned()],
-            ..row("submitter ann", "accepting", 0, 0)
-        };
-        // The gate of the queue comes first, in whatever order they are read.
-        [of_kind, later, of_submitter, entered]
-    };
+    let kinds = |kinds: &[&str]| kinds.iter().map(|kind| String::from(*kind)).collect();
+    let entered = with(row("readiness", true, 0, 0), |gate| gate.kinds = kinds(&["public"]));
+    let later = with(open(0), |gate| gate.passed_by = kinds(&["public"]));
+    let of_kind = with(row("kind public", true, 0, 0), |gate| {
+        (gate.queue, gate.kinds) = (None, kinds(&["public"]));
+    });
+    let of_submitter = with(row("submitter ann", true, 0, 0), |gate| {
+        (gate.queue, gate.submitter) = (None, Some("ann".to_owned()));
+        gate.kinds = kinds(&["public", "direct"]);
+    });
+    // The gate of the queue comes first, in whatever order they are read.
+    let all = [of_kind, later, of_submitter, entered];
     for (place, refused) in [
         (0, [true, true, false, false]),
         (1, [true, true, true, true]),
         (2, [false, true, false, true]),
         (3, [true, true, false, false]),
     ] {
-        let mut rows = all();
-        rows[place].state = "too_many_requests".to_owned();
+        let mut rows = all.clone();
+        rows[place].accepting = false;
         let name = rows[place].name.clone();
         let gates = reading(&Script::of([Some(rows.to_vec())])).await;
-        for (nth, (kind, submitter)) in [
+        let submissions = [
             ("public", None),
             ("public", Some("ann")),
             ("direct", Some("bob")),
             ("direct", Some("ann")),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let refusal = gates.refuse(kind, submitter);
-            assert_eq!(
-                refusal.as_ref().map(|refusal| refusal.gate.name.as_str()),
-                refused[nth].then_some(name.as_str()),
-                "{kind} of {submitter:?}"
-            );
+        ];
+        for ((kind, submitter), refused) in submissions.into_iter().zip(refused) {
+            let refusing = gates.refuse(kind, submitter).map(|refusal| refusal.gate.name);
+            assert_eq!(refusing, refused.then(|| name.clone()), "{kind} of {submitter:?}");
         }
         assert_eq!(gates.refuse("unheard_of", Some("ann")), None);
         let first = gates.of_submission("public", Some("ann"), false).unwrap();
@@ -383,12 +361,10 @@ async fn any_closed_gate_on_the_way_refuses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_makes_its_own_keys_is_refused_by_the_database_only() {
-    let keyed = GateRow {
-        kinds: vec!["direct".to_owned(), "orders".to_owned()],
-        keyed: vec!["orders".to_owned()],
-        ..closed(1)
-    };
-    let gates = reading(&Script::of([Some(vec![keyed])])).await;
+    let mut keyed = closed(1);
+    keyed.kinds.push("orders".to_owned());
+    keyed.keyed.push("orders".to_owned());
+    let gates = copy_of(keyed).await;
     assert!(refuses(&gates));
     assert_eq!(gates.refuse("orders", None), None);
     // A refusal of the database describes the same gate.

@@ -27,7 +27,7 @@ use super::{
     problem::Problem,
     submit::{IDEMPOTENCY_KEY, gate_closed},
 };
-use crate::{gate::Gate, retry_after::RetryAfter};
+use crate::{retry_after::RetryAfter, store::GateRow};
 
 /// Refuses submissions to a closed gate; adds the headers to the answers of the others.
 pub(super) async fn at_gate(
@@ -67,9 +67,9 @@ pub(super) async fn at_gate(
 }
 
 /// `opens_in`: set when the gate refuses; when it is expected to open.
-fn add_headers(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<RetryAfter>) {
-    // Not by its name, which may have any characters.
-    let name = if gate.of_submitter { "submitter" } else { &gate.name };
+fn add_headers(headers: &mut HeaderMap, gate: &GateRow, opens_in: Option<RetryAfter>) {
+    // A submitter's name may have any characters, and the submitter knows it.
+    let name = if gate.submitter.is_some() { "submitter" } else { &gate.name };
     let high_water = gate.high_water;
     let (room, whole_in) = match opens_in {
         Some(opens_in) => (0, Some(opens_in.as_secs())),

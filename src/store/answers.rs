@@ -5,7 +5,7 @@ use sqlx::{FromRow, types::Json};
 
 use super::Store;
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestId, Status},
 };
 
@@ -53,7 +53,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown request id, a response that does not fit the request's flow, a database error.
-    pub async fn respond(&self, response: &Response) -> Result<Responded, StoreError> {
+    pub async fn respond(&self, response: &Response) -> Result<Responded> {
         run!(self, fetch_one query_as "respond.sql"(
             Json(&response.response), response.id.map(|id| id.0), &response.reference, &response.part, response.accept
         ))
@@ -64,7 +64,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn cancel(&self, id: RequestId) -> Result<Cancelled, StoreError> {
+    pub async fn cancel(&self, id: RequestId) -> Result<Cancelled> {
         let (outcome, status): (String, Option<Status>) = run!(self, fetch_one query_as "cancel.sql"(id.0))?;
         Ok(match (outcome.as_str(), status) {
             ("cancelled", _) => Cancelled::Cancelled,

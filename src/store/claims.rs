@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use uuid::Uuid;
 
 use super::{
-    Lease, Moved, Store,
+    Moved, Store,
     columns::{count, from_milliseconds, milliseconds},
-    leases::columns,
 };
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{Phases, Request, RequestId, Stage},
 };
 
@@ -56,21 +56,13 @@ pub struct Hedging {
 impl FromRow<'_, PgRow> for Claimed {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
         let length = |column| Ok::<_, sqlx::Error>(row.try_get::<Option<i32>, _>(column)?.map(from_milliseconds));
+        let is_probe: bool = row.try_get("probe")?;
+        let (max, share) = (count(row.try_get("hedge_max")?), row.try_get("hedge_share")?);
         // A probe of a broken downstream is made once.
-        let hedges = if row.try_get("probe")? {
-            0
-        } else {
-            count(row.try_get("hedge_max")?)
-        };
-        let hedging = match length("hedge_after_ms")? {
-            Some(after) if hedges > 0 => Some(Hedging {
-                after,
-                max: hedges,
-                share: row.try_get("hedge_share")?,
-            }),
-            _ => None,
-        };
-        let phases = (length("connect_ms")?, length("first_byte_ms")?, length("body_ms")?);
+        let hedge_after = length("hedge_after_ms")?.filter(|_| max > 0 && !is_probe);
+        let phases = length("connect_ms")?
+            .zip(length("first_byte_ms")?)
+            .zip(length("body_ms")?);
         let lease = Lease::from_row(row)?;
         Ok(Self {
             lease,
@@ -82,18 +74,15 @@ impl FromRow<'_, PgRow> for Claimed {
                 attempts_max: count(row.try_get("attempts_max")?),
                 deadline_at: row.try_get("deadline_at")?,
                 submitter: row.try_get("submitter")?,
-                phases: match phases {
-                    (Some(connect), Some(first_byte), Some(body)) => Some(Phases {
-                        connect,
-                        first_byte,
-                        body,
-                    }),
-                    _ => None,
-                },
+                phases: phases.map(|((connect, first_byte), body)| Phases {
+                    connect,
+                    first_byte,
+                    body,
+                }),
             },
             slot: Slot::reserved(row.try_get("reserved_at_us")?, row.try_get("send_in_us")?),
             timeout: from_milliseconds(row.try_get::<i32, _>("timeout_ms")?),
-            hedging,
+            hedging: hedge_after.map(|after| Hedging { after, max, share }),
             policy_version: row.try_get("policy_version")?,
             adaptive: row.try_get("adaptive")?,
         })
@@ -102,12 +91,27 @@ impl FromRow<'_, PgRow> for Claimed {
 
 impl Slot {
     fn reserved(reserved_at_us: Option<i64>, send_in_us: Option<i64>) -> Option<Self> {
-        let send_in = Duration::from_micros(send_in_us?.try_into().unwrap_or_default());
+        let (reserved_at_us, send_in_us) = reserved_at_us.zip(send_in_us)?;
+        let send_in = Duration::from_micros(send_in_us.try_into().unwrap_or_default());
         Some(Self {
-            reserved_at_us: reserved_at_us?,
+            reserved_at_us,
             send_in,
         })
     }
+}
+
+/// A lease on one request, under the token of its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRow)]
+pub struct Lease {
+    /// The claim's random number.
+    pub token: i64,
+    /// The request.
+    pub id: Uuid,
+}
+
+/// Tokens and ids, as two arrays.
+fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
+    leases.iter().map(|lease| (lease.token, lease.id)).unzip()
 }
 
 impl Store {
@@ -127,21 +131,13 @@ impl Store {
         batch: usize,
         lease_for: Duration,
         kinds: Option<&[String]>,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<Claimed>> {
         let sql = match stage {
             Stage::Readiness => statement!("claim_readiness.sql"),
             Stage::Tx => statement!("claim_tx.sql"),
         };
-        run!(
-            self,
-            sqlx::query_as(sql)
-                .bind(queue)
-                .bind(worker)
-                .bind(i32::try_from(batch).unwrap_or(i32::MAX))
-                .bind(milliseconds(lease_for))
-                .bind(kinds),
-            fetch_all
-        )
+        let batch = i32::try_from(batch).unwrap_or(i32::MAX);
+        run!(self, fetch_all query_as sql(queue, worker, batch, milliseconds(lease_for), kinds))
     }
 
     /// The time until a request of these kinds can be claimed from a queue: `tidegate.claim_wait_ms`.
@@ -149,7 +145,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown queue, a database error.
-    pub async fn claim_wait(&self, queue: &str, kinds: &[String]) -> Result<Duration, StoreError> {
+    pub async fn claim_wait(&self, queue: &str, kinds: &[String]) -> Result<Duration> {
         let wait_ms: i32 = run!(self, fetch_one query_scalar "claim_wait_ms.sql"(queue, kinds))?;
         Ok(from_milliseconds(wait_ms))
     }
@@ -160,7 +156,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown queue, a database error.
-    pub async fn reserve_send(&self, queue: &str) -> Result<Result<Slot, Duration>, StoreError> {
+    pub async fn reserve_send(&self, queue: &str) -> Result<Result<Slot, Duration>> {
         let (reserved_at_us, send_in_us, wait_ms): (i64, Option<i64>, i32) =
             run!(self, fetch_one query_as "reserve_send.sql"(queue))?;
         let slot = Slot::reserved(Some(reserved_at_us), send_in_us);
@@ -172,7 +168,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>, StoreError> {
+    pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
         run!(self, fetch_all query_as "extend.sql"(queue, tokens, ids, milliseconds(lease_for)))
     }
@@ -182,7 +178,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>, StoreError> {
+    pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
         run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
     }
@@ -192,7 +188,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>, StoreError> {
+    pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>> {
         let (tokens, ids) = columns(leases);
         run!(self, fetch_all query_as "release.sql"(queue, tokens, ids))
     }
@@ -202,7 +198,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn wake(&self, queue: &str) -> Result<(), StoreError> {
+    pub async fn wake(&self, queue: &str) -> Result<()> {
         run!(self, execute query "wake.sql"(queue)).map(|_| ())
     }
 }

@@ -7,6 +7,7 @@ use sqlx::{
     Decode, Postgres, Type,
     error::BoxDynError,
     postgres::{PgHasArrayType, PgTypeInfo, PgValueRef},
+    types::Json,
 };
 use uuid::Uuid;
 
@@ -56,6 +57,17 @@ column_type!(KeyHash, Vec<u8>, |bytes| bytes
     .map(Self)
     .map_err(|_| UnknownWord::new("hash of an API key", "a value of another length")));
 
+// After a hand edit, the row of an error may lack a field.
+column_type!(RequestError, Json<Value>, |Json(error)| {
+    let text = |name: &str| error.get(name).and_then(Value::as_str);
+    let retryable = error.get("retryable").and_then(Value::as_bool);
+    Ok::<_, Infallible>(Self::new(
+        text("code").unwrap_or("unknown"),
+        text("message").unwrap_or_default(),
+        retryable.unwrap_or(false),
+    ))
+});
+
 /// A count; the database stores none below 0.
 pub(super) fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
@@ -67,14 +79,4 @@ pub(super) fn from_milliseconds(number: impl TryInto<u64>) -> Duration {
 
 pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// An error as its row has it; after a hand edit it may lack a field.
-pub(super) fn stored_error(error: &Value) -> RequestError {
-    let text = |name: &str| error.get(name).and_then(Value::as_str);
-    RequestError {
-        code: text("code").unwrap_or("unknown").to_owned(),
-        message: text("message").unwrap_or_default().to_owned(),
-        retryable: error.get("retryable").and_then(Value::as_bool).unwrap_or(false),
-    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json, value::RawValue};
 use sqlx::{FromRow, types::Json};
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// One setting, as `config_get` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -140,7 +140,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown name, a database error.
-    pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>, StoreError> {
+    pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>> {
         run!(self, fetch_all query_as "config_get.sql"(name))
     }
 
@@ -149,7 +149,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown name, an invalid value, a database error.
-    pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>, StoreError> {
+    pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>> {
         run!(self, fetch_all query_as "config_set.sql"(name, value, self.actor.as_deref()))
     }
 
@@ -158,10 +158,7 @@ impl Store {
     /// # Errors
     ///
     /// As [`Store::config_set`].
-    pub async fn config_set_many(
-        &self,
-        changes: &BTreeMap<String, Box<RawValue>>,
-    ) -> Result<Vec<ConfigChange>, StoreError> {
+    pub async fn config_set_many(&self, changes: &BTreeMap<String, Box<RawValue>>) -> Result<Vec<ConfigChange>> {
         run!(self, fetch_all query_as "config_set_many.sql"(Json(changes), self.actor.as_deref()))
     }
 
@@ -175,7 +172,7 @@ impl Store {
         name: Option<&str>,
         limit: i32,
         before: Option<i64>,
-    ) -> Result<Vec<ConfigRecord>, StoreError> {
+    ) -> Result<Vec<ConfigRecord>> {
         run!(self, fetch_all query_as "config_history.sql"(name, limit, before))
     }
 }

@@ -7,13 +7,13 @@
 //! other for a caller that waits there.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
 
-use crate::error::StoreError;
+use crate::{error::Result, lock::lock};
 
 /// How long a connection stays away from its pool.
 const KEPT: Duration = Duration::from_secs(60);
@@ -62,14 +62,14 @@ pub(super) struct Connections {
 
 impl Connections {
     /// The connection that was used last, else one of the pool; no later than the pool's own limit.
-    pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection, StoreError> {
+    pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
         let patience = pool.options().get_acquire_timeout();
         tokio::time::timeout(patience, self.take_one(pool))
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)?
     }
 
-    async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection, StoreError> {
+    async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
         while let Some(mut connection) = self.free_or_wait() {
             if connection.is_alive().await {
                 return Ok(connection);
@@ -91,7 +91,7 @@ impl Connections {
 
     /// A free connection, or else counts its caller as waiting.
     fn free_or_wait(&self) -> Option<Connection> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while let Some(connection) = state.free.pop() {
             if connection.taken.elapsed() < KEPT {
                 return Some(connection);
@@ -105,7 +105,7 @@ impl Connections {
     /// wait there.
     pub(super) fn give(&self, mut connection: Connection, pool: &PgPool) {
         connection.answered = Instant::now();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let has_more = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
         if state.waiting == 0 && has_more && !pool.is_closed() {
             state.free.push(connection);
@@ -114,7 +114,7 @@ impl Connections {
 
     /// Gives all free connections back to the pool.
     pub(super) fn give_back(&self) {
-        self.state().free.clear();
+        lock(&self.state).free.clear();
     }
 
     /// `PgPool::close` waits for every connection, so those kept here go back when it begins.
@@ -130,17 +130,13 @@ impl Connections {
 
     /// How many connections wait for their next statement.
     pub(super) fn free(&self) -> usize {
-        self.state().free.len()
+        lock(&self.state).free.len()
     }
 
     fn discard_free(&self) {
-        for connection in self.state().free.drain(..) {
+        for connection in lock(&self.state).free.drain(..) {
             connection.discard();
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -156,6 +152,6 @@ struct Waiting<'a>(&'a Connections);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.state().waiting -= 1;
+        lock(&self.0.state).waiting -= 1;
     }
 }

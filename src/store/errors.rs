@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -11,7 +11,10 @@ use std::{
 
 use sqlx::PgPool;
 
-use crate::error::StoreError;
+use crate::{
+    error::{Result, StoreError},
+    lock::lock,
+};
 
 const SORTS: [&str; 4] = ["unavailable", "busy", "not_migrated", "other"];
 
@@ -29,7 +32,7 @@ pub(super) struct DatabaseErrors {
 impl DatabaseErrors {
     /// Counts the error of a result. Logs the first error that finds the database unavailable, and the first answer
     /// after.
-    pub(super) fn record<T>(&self, answer: Result<T, StoreError>, pool: &PgPool) -> Result<T, StoreError> {
+    pub(super) fn record<T>(&self, answer: Result<T>, pool: &PgPool) -> Result<T> {
         match &answer {
             Ok(_) => self.answered(pool),
             Err(error) => self.failed(error, pool),
@@ -50,7 +53,7 @@ impl DatabaseErrors {
         self.counts[sort].fetch_add(1, Ordering::Relaxed);
         if let StoreError::Unavailable(why) = error {
             let now = Instant::now();
-            let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut away = lock(&self.away);
             let since = away.map_or(now, |(since, _)| since);
             if away.is_none() {
                 tracing::warn!(
@@ -68,7 +71,7 @@ impl DatabaseErrors {
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut away = lock(&self.away);
         if let Some((since, failed)) = *away
             && failed.elapsed() >= RECOVERED_AFTER
         {

@@ -1,4 +1,4 @@
-//! Gates: their states, holds by an operator, quotas, and their history.
+//! Gates: their states, holds by an operator, quotas, their history, and the rows that nodes copy.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use sqlx::FromRow;
 use utoipa::ToSchema;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// A gate: a queue's, or the quota of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
@@ -118,13 +118,57 @@ pub struct GateChange {
     pub is_current: bool,
 }
 
+/// One row of `tidegate.gate_copy`: a gate, the submissions that it admits, and the figures of its Retry-After. Depths
+/// are in messages, times in seconds.
+#[derive(Debug, Clone, PartialEq, Default, FromRow)]
+pub struct GateRow {
+    /// Its name: its queue's, `kind direct`, or `submitter ann`.
+    pub name: String,
+    /// Its queue; none for a quota of a kind or a submitter.
+    pub queue: Option<String>,
+    /// The submitter of its quota. Its name is shown to that submitter only.
+    pub submitter: Option<String>,
+    /// The kinds whose new requests pass it; of a submitter's gate all.
+    pub kinds: Vec<String>,
+    /// The kinds whose requests pass it later.
+    pub passed_by: Vec<String>,
+    /// Whether it admits submissions.
+    pub accepting: bool,
+    /// The depth at which it closes.
+    pub high_water: i64,
+    /// The depth at which it opens.
+    pub low_water: i64,
+    /// The depth, a moment ago.
+    pub depth: i64,
+    /// Counts its changes.
+    pub epoch: i64,
+    /// Messages served per second; none means no limit, 0 stopped.
+    pub drain_rate: Option<f64>,
+    /// The least Retry-After while an operator holds it.
+    pub forced_wait: Option<f64>,
+    /// The least Retry-After while its queue does not drain.
+    pub still_wait: Option<f64>,
+    /// The safety margin of predictions: 0.2 is a fifth more.
+    pub safety_margin: f64,
+    /// The shortest Retry-After.
+    pub min_seconds: f64,
+    /// The longest Retry-After.
+    pub max_seconds: f64,
+    /// The largest jitter of a Retry-After: 0.1 is a tenth.
+    pub jitter: f64,
+    /// How many API nodes listen: they share the room.
+    pub nodes: f64,
+    /// All kinds that make idempotency keys of their payloads; the same in each row.
+    pub keyed: Vec<String>,
+}
+
 impl Store {
     /// The gate of a name, or all, those of queues first: `tidegate.gate_overview`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>, StoreError> {
+    pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>> {
         run!(self, fetch_all query_as "gates.sql"(name))
     }
 
@@ -133,7 +177,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown gate, a database error.
-    pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
+    pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool> {
         let state = match hold {
             GateHold::Open => Some("accepting"),
             GateHold::Close => Some("too_many_requests"),
@@ -147,7 +191,7 @@ impl Store {
     /// # Errors
     ///
     /// A queue, an unknown kind, invalid marks, a database error.
-    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool, StoreError> {
+    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
@@ -163,7 +207,7 @@ impl Store {
     /// # Errors
     ///
     /// The gate of a queue, a database error.
-    pub async fn quota_remove(&self, name: &str) -> Result<bool, StoreError> {
+    pub async fn quota_remove(&self, name: &str) -> Result<bool> {
         run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
     }
 
@@ -173,12 +217,16 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn gate_history(
-        &self,
-        name: Option<&str>,
-        limit: i32,
-        before: Option<i64>,
-    ) -> Result<Vec<GateChange>, StoreError> {
+    pub async fn gate_history(&self, name: Option<&str>, limit: i32, before: Option<i64>) -> Result<Vec<GateChange>> {
         run!(self, fetch_all query_as "gate_history.sql"(name, limit, before))
+    }
+
+    /// Every gate: `tidegate.gate_copy`.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn gate_copy(&self) -> Result<Vec<GateRow>> {
+        run!(self, fetch_all query_as "gate_copy.sql"())
     }
 }

@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use super::Store;
 use crate::{
     api_key::{ApiKey, KeyHash, Scope},
-    error::StoreError,
+    error::Result,
 };
 
 /// A key that was made.
@@ -81,7 +81,7 @@ impl Store {
         name: &str,
         scopes: &[Scope],
         submitter: Option<&str>,
-    ) -> Result<CreatedKey, StoreError> {
+    ) -> Result<CreatedKey> {
         let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
         run!(self, fetch_one query_as "key_create.sql"(key.id(), name, key.hash().0.as_slice(), scopes, submitter))
     }
@@ -91,7 +91,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown id, a database error.
-    pub async fn key_revoke(&self, id: &str) -> Result<RevokedKey, StoreError> {
+    pub async fn key_revoke(&self, id: &str) -> Result<RevokedKey> {
         run!(self, fetch_one query_as "key_revoke.sql"(id))
     }
 
@@ -100,7 +100,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn key_list(&self) -> Result<Vec<ListedKey>, StoreError> {
+    pub async fn key_list(&self) -> Result<Vec<ListedKey>> {
         run!(self, fetch_all query_as "key_list.sql"())
     }
 
@@ -109,7 +109,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn key_changes(&self, after: i64, batch: i32) -> Result<Vec<KeyChange>, StoreError> {
+    pub async fn key_changes(&self, after: i64, batch: i32) -> Result<Vec<KeyChange>> {
         run!(self, fetch_all query_as "key_changes.sql"(after, batch))
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestId, Status},
 };
 
@@ -58,16 +58,17 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a database error.
-    pub async fn list_requests(&self, query: &PageQuery) -> Result<Page, StoreError> {
+    pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
         let statuses: Vec<_> = query.statuses.iter().map(|status| status.as_str()).collect();
         let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
             &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,
             query.limit
         ))?;
-        let next = match rows.first() {
-            Some(row) => row.try_get("next_before")?,
-            None => None,
-        };
+        let next = rows
+            .first()
+            .map(|row| row.try_get("next_before"))
+            .transpose()?
+            .flatten();
         // A row without an id carries only the beginning of the next page.
         let requests = rows.iter().filter(|row| !matches!(row.try_get("id"), Ok(None::<Uuid>)));
         Ok(Page {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Outlook, Store};
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestId, Status},
 };
 
@@ -46,7 +46,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn watch(&self, moves: bool) -> Result<(), StoreError> {
+    pub async fn watch(&self, moves: bool) -> Result<()> {
         run!(self, execute query "watch.sql"(moves)).map(|_| ())
     }
 
@@ -55,7 +55,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn notify(&self, channel: &str) -> Result<(), StoreError> {
+    pub async fn notify(&self, channel: &str) -> Result<()> {
         run!(self, execute query "notify.sql"(channel)).map(|_| ())
     }
 
@@ -64,7 +64,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<(), StoreError> {
+    pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<()> {
         let uuids = |ids: &[RequestId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
         run!(self, execute query "announce.sql"(uuids(ended), uuids(moved))).map(|_| ())
     }
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>, StoreError> {
+    pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>> {
         let (ids, numbers) = columns(known);
         let rows: Vec<(RequestId, Option<i32>, Option<Status>)> =
             run!(self, fetch_all query_as "moved_since.sql"(ids, numbers))?;
@@ -90,7 +90,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>, StoreError> {
+    pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>> {
         let (ids, numbers) = columns(known);
         let rows: Vec<PgRow> = run!(self, fetch_all query "request_progress.sql"(ids, numbers))?;
         let mut answers: Vec<_> = known.iter().map(|_| None).collect();

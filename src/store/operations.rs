@@ -6,7 +6,7 @@ use sqlx::FromRow;
 use utoipa::ToSchema;
 
 use super::Store;
-use crate::{error::StoreError, request::Stage};
+use crate::{error::Result, request::Stage};
 
 /// A setting that `initialise` wrote.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
@@ -118,8 +118,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Misuse`] for an unknown example; a database error.
-    pub async fn initialise(&self, example: Option<&str>) -> Result<Vec<Setting>, StoreError> {
+    /// [`StoreError::Misuse`](crate::error::StoreError::Misuse) for an unknown example; a database error.
+    pub async fn initialise(&self, example: Option<&str>) -> Result<Vec<Setting>> {
         run!(self, fetch_all query_as "initialise.sql"(example))
     }
 
@@ -128,7 +128,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn request_overview(&self) -> Result<Vec<RequestCount>, StoreError> {
+    pub async fn request_overview(&self) -> Result<Vec<RequestCount>> {
         run!(self, fetch_all query_as "request_overview.sql"())
     }
 
@@ -137,7 +137,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>, StoreError> {
+    pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>> {
         run!(self, fetch_all query_as "queue_overview.sql"())
     }
 
@@ -146,7 +146,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn maintenance_overview(&self) -> Result<Vec<MaintenanceOverview>, StoreError> {
+    pub async fn maintenance_overview(&self) -> Result<Vec<MaintenanceOverview>> {
         run!(self, fetch_all query_as "maintenance_overview.sql"())
     }
 
@@ -155,7 +155,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn expired_responses(&self) -> Result<i64, StoreError> {
+    pub async fn expired_responses(&self) -> Result<i64> {
         run!(self, fetch_one query_scalar "expired_responses.sql"())
     }
 
@@ -164,7 +164,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>, StoreError> {
+    pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>> {
         run!(self, fetch_all query_as "worker_overview.sql"())
     }
 
@@ -173,16 +173,14 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>, StoreError> {
+    pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>> {
         let rows: Vec<(Stage, Option<String>, Option<bool>)> = run!(self, fetch_all query_as "queue_kinds.sql"(queue))?;
         let stage = rows.first().map(|(stage, _, _)| *stage);
-        let kind = |(_, name, exactly_once): (_, Option<_>, Option<_>)| {
-            Some(KindOfQueue {
-                name: name?,
-                exactly_once: exactly_once?,
-            })
-        };
-        Ok(stage.map(|stage| (stage, rows.into_iter().filter_map(kind).collect())))
+        let kinds = rows
+            .into_iter()
+            .filter_map(|(_, name, exactly_once)| name.zip(exactly_once));
+        let kinds = kinds.map(|(name, exactly_once)| KindOfQueue { name, exactly_once });
+        Ok(stage.map(|stage| (stage, kinds.collect())))
     }
 
     /// Reports that a worker is alive, or stopping: `tidegate.worker_seen`.
@@ -197,7 +195,7 @@ impl Store {
         queues: &[&str],
         kinds: &[String],
         stopping: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         run!(self, execute query "worker_seen.sql"(name, stages, queues, stopping, kinds)).map(|_| ())
     }
 
@@ -206,7 +204,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown queue, a database error.
-    pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>, StoreError> {
+    pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>> {
         run!(self, fetch_all query_scalar "pause.sql"(queue, paused, self.actor.as_deref()))
     }
 
@@ -215,7 +213,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn maintain(&self) -> Result<(), StoreError> {
+    pub async fn maintain(&self) -> Result<()> {
         run!(self, execute query "maintain.sql"()).map(|_| ())
     }
 }

@@ -1,17 +1,15 @@
-//! Outlooks: the status and place of a request, and when to ask again.
+//! Outlooks: the status and place of a request with their reasons, and when to ask again.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
-use super::{
-    Store,
-    columns::{from_milliseconds, stored_error},
-};
+use super::{Store, columns::from_milliseconds};
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestError, RequestId, Status},
     retry_after::RetryAfter,
 };
@@ -91,9 +89,7 @@ impl FromRow<'_, PgRow> for Outlook {
             predicted: row.try_get("predicted_seconds")?,
             submitted_at: row.try_get("submitted_at")?,
             response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
-            error: row
-                .try_get::<Option<Json<_>>, _>("error")?
-                .map(|Json(error)| stored_error(&error)),
+            error: row.try_get("error")?,
             submitter: row.try_get("submitter")?,
             redriven_as: row.try_get("redriven_as")?,
         })
@@ -109,13 +105,24 @@ pub struct Owner {
     pub submitter: Option<String>,
 }
 
+/// One reason: a code for programs, a sentence for people, and the figures in it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Reason {
+    /// Such as `paused`.
+    pub reason: String,
+    /// A sentence for people.
+    pub sentence: String,
+    /// The figures of the sentence, by name.
+    pub figures: Value,
+}
+
 impl Store {
     /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
+    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>> {
         run!(self, fetch_optional query_as "request_outlook.sql"(id.0))
     }
 
@@ -124,7 +131,16 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>, StoreError> {
+    pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>> {
         run!(self, fetch_optional query_as "request_owner.sql"(id.0))
+    }
+
+    /// The reasons of a request's status and place, the decisive one first: `tidegate.explain`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::UnknownRequest`](crate::error::StoreError::UnknownRequest), a database error.
+    pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>> {
+        run!(self, fetch_all query_as "explain.sql"(id.0))
     }
 }

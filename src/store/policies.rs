@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios
 /// per call; none without calls.
@@ -111,7 +111,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn stage_levels(&self) -> Result<Vec<StageLevel>, StoreError> {
+    pub async fn stage_levels(&self) -> Result<Vec<StageLevel>> {
         run!(self, fetch_all query_as "sli.sql"())
     }
 
@@ -120,7 +120,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>, StoreError> {
+    pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>> {
         run!(self, fetch_all query_as "estimators.sql"())
     }
 }

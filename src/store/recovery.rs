@@ -1,12 +1,15 @@
-//! Recovery of lost requests, and checks of histories.
+//! Recovery of lost requests, checks of histories, and redrives of failed requests.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// The history of a set of requests in figures, read from rows and events alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
@@ -107,13 +110,50 @@ pub struct WrongCount {
     pub requests: i64,
 }
 
+/// The options of `redrive`.
+#[derive(Debug, Clone, Copy)]
+pub struct Redrive<'a> {
+    /// Requests per transaction.
+    pub batch: i32,
+    /// Only count.
+    pub dry_run: bool,
+    /// Only this kind.
+    pub kind: Option<&'a str>,
+    /// Only requests that ended then or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Only errors of this code; none: all but requests that were cancelled, or may have been sent and must not be sent
+    /// twice.
+    pub code: Option<&'a str>,
+}
+
+/// One batch of `redrive`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct RedriveStep {
+    /// Requests submitted again (or to be).
+    pub redriven: i64,
+    /// Requests that the gates had no room for, up to the begin of the next batch.
+    pub refused: i64,
+    /// Their Retry-After.
+    pub retry_after_seconds: Option<i32>,
+    /// The old requests.
+    pub ids: Vec<Uuid>,
+    /// The new ones, in the same order.
+    pub new_ids: Vec<Uuid>,
+    /// Old requests that a submission would refuse now.
+    pub unfit_ids: Vec<Uuid>,
+    /// Why, in the same order.
+    pub unfit_reasons: Vec<String>,
+    /// The begin of the next batch; none at the end, or when a queue is full.
+    pub next_after: Option<Uuid>,
+}
+
 impl Store {
     /// Reads the history of requests and counts broken rules.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
+    pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives> {
         run!(self, fetch_one query_as "lives.sql"(ids))
     }
 
@@ -122,7 +162,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovery_begins(&self, options: &Value) -> Result<i64, StoreError> {
+    pub async fn recovery_begins(&self, options: &Value) -> Result<i64> {
         run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
     }
 
@@ -131,7 +171,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>, StoreError> {
+    pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>> {
         run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
     }
 
@@ -140,7 +180,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovered(&self) -> Result<Vec<(String, i64)>, StoreError> {
+    pub async fn recovered(&self) -> Result<Vec<(String, i64)>> {
         run!(self, fetch_all query_as "recovered.sql"())
     }
 
@@ -150,7 +190,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>, StoreError> {
+    pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>> {
         run!(self, fetch_all query_scalar "recover_storage.sql"(dry_run, run))
     }
 
@@ -159,7 +199,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep, StoreError> {
+    pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep> {
         run!(self, fetch_one query_as "recover.sql"(
             step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
@@ -170,7 +210,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a database error.
-    pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep, StoreError> {
+    pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep> {
         run!(self, fetch_one query_as "recover_deadlines.sql"(step.batch, after, step.dry_run, step.kind, step.run))
     }
 
@@ -184,7 +224,7 @@ impl Store {
         queue: &str,
         step: &Recover<'_>,
         after: Option<i64>,
-    ) -> Result<StrayStep, StoreError> {
+    ) -> Result<StrayStep> {
         run!(self, fetch_one query_as "remove_stray_messages.sql"(queue, step.batch, after, step.dry_run, step.run))
     }
 
@@ -193,7 +233,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep, StoreError> {
+    pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep> {
         run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
     }
 
@@ -202,7 +242,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>, StoreError> {
+    pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>> {
         run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
     }
 
@@ -211,7 +251,27 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64, StoreError> {
+    pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64> {
         run!(self, fetch_one query_scalar "recover_gates.sql"(dry_run, run))
+    }
+
+    /// Redrives one bounded batch of requests that failed or timed out: `tidegate.redrive`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, a gate that is too busy to count, a database error.
+    pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
+        run!(self, fetch_one query_as "redrive.sql"(
+            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref()
+        ))
+    }
+
+    /// The time that long ago, by the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// A database error, a time before its calendar.
+    pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>> {
+        run!(self, fetch_one query_scalar "seconds_ago.sql"(ago.as_secs_f64()))
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Lease, Store, columns::milliseconds};
 use crate::{
-    error::StoreError,
+    error::{Result, StoreError},
     request::{RequestError, RequestId, Status},
     stage::Receipt,
 };
@@ -89,10 +89,19 @@ pub struct Passed {
 
 type Query<'q> = QueryAs<'q, Postgres, Moved, PgArguments>;
 
-/// The leases of outcomes, in columns.
-fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<Uuid>) {
-    let column = |settle: &Settle<T>| (settle.lease.token, settle.lease.id);
-    settles.iter().map(column).unzip()
+/// Lease tokens, ids, how long calls took in milliseconds, and how often they were hedged.
+type Columns = (Vec<i64>, Vec<Uuid>, Vec<Option<i32>>, Vec<i32>);
+
+/// The columns that all settles have.
+fn columns<T>(settles: &[Settle<T>]) -> Columns {
+    let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
+    let row = |Settle {
+                   lease, took, hedges, ..
+               }: &Settle<T>| {
+        let hedges = i32::try_from(*hedges).unwrap_or(i32::MAX);
+        (lease.token, lease.id, took.map(milliseconds), hedges)
+    };
+    settles.iter().map(row).collect()
 }
 
 /// One column of outcomes.
@@ -100,27 +109,16 @@ fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec
     settles.iter().map(|settle| value(&settle.outcome)).collect()
 }
 
-/// How long calls took, in milliseconds.
-fn took<T>(settles: &[Settle<T>]) -> Vec<Option<i32>> {
-    let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
-    settles.iter().map(|settle| settle.took.map(milliseconds)).collect()
-}
-
-fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
-    let count = |settle: &Settle<T>| i32::try_from(settle.hedges).unwrap_or(i32::MAX);
-    settles.iter().map(count).collect()
-}
-
 fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
-    let (tokens, ids) = leases(settles);
+    let (tokens, ids, took, hedges) = columns(settles);
     sqlx::query_as(statement!("settle_receipt.sql"))
         .bind(queue)
         .bind(tokens)
         .bind(ids)
         .bind(column(settles, |receipt| receipt.borrow().reference.as_deref()))
         .bind(column(settles, |receipt| receipt.borrow().response.as_ref()))
-        .bind(took(settles))
-        .bind(hedges(settles))
+        .bind(took)
+        .bind(hedges)
 }
 
 impl Store {
@@ -129,9 +127,9 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn settle_passed<T>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Passed>, StoreError> {
-        let (tokens, ids) = leases(settles);
-        run!(self, fetch_all query_as "settle_passed.sql"(queue, tokens, ids, took(settles), hedges(settles)))
+    pub async fn settle_passed<T>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Passed>> {
+        let (tokens, ids, took, hedges) = columns(settles);
+        run!(self, fetch_all query_as "settle_passed.sql"(queue, tokens, ids, took, hedges))
     }
 
     /// `tidegate.settle_snooze`: checked again after the given wait, or that of the policy.
@@ -139,17 +137,13 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn settle_snooze<T: Borrow<Snooze>>(
-        &self,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
-        let (tokens, ids) = leases(settles);
+    pub async fn settle_snooze<T: Borrow<Snooze>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
+        let (tokens, ids, took, hedges) = columns(settles);
         run!(self, fetch_all query_as "settle_snooze.sql"(
             queue, tokens, ids,
             column(settles, |snooze| snooze.borrow().after.map(milliseconds)),
             column(settles, |snooze| snooze.borrow().error.as_ref().map(RequestError::to_json)),
-            took(settles), hedges(settles)
+            took, hedges
         ))
     }
 
@@ -162,9 +156,10 @@ impl Store {
         &self,
         queue: &str,
         settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
-        let sql = statement!("settle_failed.sql");
-        self.settle_ended(sql, queue, settles).await
+    ) -> Result<Vec<Moved>> {
+        let (tokens, ids, took, hedges) = columns(settles);
+        let errors = column(settles, |error| error.borrow().to_json());
+        run!(self, fetch_all query_as "settle_failed.sql"(queue, tokens, ids, errors, took, hedges))
     }
 
     /// `tidegate.settle_rejected`: `tx_in_flight` → failure.
@@ -176,29 +171,10 @@ impl Store {
         &self,
         queue: &str,
         settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
-        let sql = statement!("settle_rejected.sql");
-        self.settle_ended(sql, queue, settles).await
-    }
-
-    async fn settle_ended<T: Borrow<RequestError>>(
-        &self,
-        sql: &'static str,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
-        let (tokens, ids) = leases(settles);
-        run!(
-            self,
-            sqlx::query_as(sql)
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids)
-                .bind(column(settles, |error| error.borrow().to_json()))
-                .bind(took(settles))
-                .bind(hedges(settles)),
-            fetch_all
-        )
+    ) -> Result<Vec<Moved>> {
+        let (tokens, ids, took, hedges) = columns(settles);
+        let errors = column(settles, |error| error.borrow().to_json());
+        run!(self, fetch_all query_as "settle_rejected.sql"(queue, tokens, ids, errors, took, hedges))
     }
 
     /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with
@@ -207,11 +183,7 @@ impl Store {
     /// # Errors
     ///
     /// A response that cannot be stored, a database error.
-    pub async fn settle_receipt<T: Borrow<Receipt>>(
-        &self,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_receipt<T: Borrow<Receipt>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
         run!(self, receipt_query(queue, settles), fetch_all)
     }
 
@@ -227,7 +199,7 @@ impl Store {
         transaction: &mut PgConnection,
         queue: &str,
         settles: &[Settle<R>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    ) -> Result<Vec<Moved>> {
         let moved = receipt_query(queue, settles).fetch_all(transaction).await;
         self.errors.record(moved.map_err(StoreError::from), &self.pool)
     }
@@ -237,18 +209,36 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn settle_retry<T: Borrow<Retry>>(
-        &self,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>, StoreError> {
-        let (tokens, ids) = leases(settles);
+    pub async fn settle_retry<T: Borrow<Retry>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
+        let (tokens, ids, took, hedges) = columns(settles);
         run!(self, fetch_all query_as "settle_retry.sql"(
             queue, tokens, ids,
             column(settles, |retry| retry.borrow().error.to_json()),
             column(settles, |retry| retry.borrow().after.map(milliseconds)),
             column(settles, |retry| retry.borrow().may_have_left),
-            took(settles), hedges(settles)
+            took, hedges
+        ))
+    }
+
+    /// Returns the id of a transaction that has begun, and limits each of its statements to `limit`.
+    pub(crate) async fn begin_effects(&self, transaction: &mut PgConnection, limit: Duration) -> Result<String> {
+        let begun = sqlx::query_scalar(statement!("effects_begin.sql"))
+            .bind(milliseconds(limit).max(1))
+            .fetch_one(transaction)
+            .await;
+        self.errors.record(begun.map_err(StoreError::from), &self.pool)
+    }
+
+    /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and
+    /// that it has not failed: PostgreSQL answers the commit of a failed one without an error.
+    pub(crate) async fn check_effects(&self, transaction: &mut PgConnection, begun: &str) -> Result<()> {
+        let query = sqlx::query_scalar(statement!("effects_check.sql"));
+        let now: Option<String> = query.fetch_one(transaction).await?;
+        if now.as_deref() == Some(begun) {
+            return Ok(());
+        }
+        Err(StoreError::Misuse(
+            "the effect has ended the transaction of its receipt".to_owned(),
         ))
     }
 }

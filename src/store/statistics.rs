@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use sqlx::FromRow;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,13 +42,19 @@ pub struct EtaQuality {
     pub p90_held: i64,
 }
 
+/// One column of counts, in the order of their kinds.
+fn column<C>(counts: &HashMap<String, C>, of: fn(&C) -> u128) -> Vec<i64> {
+    let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
+    counts.values().map(|count| clamp(of(count))).collect()
+}
+
 impl Store {
     /// The quality of each kind's ETAs: `tidegate.eta_quality`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>, StoreError> {
+    pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>> {
         run!(self, fetch_all query_as "eta_quality.sql"())
     }
 
@@ -57,15 +63,11 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<(), StoreError> {
-        let column = |of: fn(&PollCount) -> u128| -> Vec<i64> {
-            let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
-            counts.values().map(|count| clamp(of(count))).collect()
-        };
+    pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<()> {
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
         run!(self, execute query "count_polls.sql"(
-            kinds, column(|count| count.answered.into()), column(|count| count.polls.into()),
-            column(|count| count.lateness.as_millis())
+            kinds, column(counts, |count| count.answered.into()), column(counts, |count| count.polls.into()),
+            column(counts, |count| count.lateness.as_millis())
         ))
         .map(|_| ())
     }
@@ -75,14 +77,10 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<(), StoreError> {
-        let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
-            let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
-            counts.values().map(|count| clamp(of(count))).collect()
-        };
+    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<()> {
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
         run!(self, execute query "count_submissions.sql"(
-            kinds, column(|count| count.submitted), column(|count| count.replayed)
+            kinds, column(counts, |count| count.submitted.into()), column(counts, |count| count.replayed.into())
         ))
         .map(|_| ())
     }

@@ -8,7 +8,7 @@ use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
 use super::{Store, outlooks::Eta};
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestId, Status},
     retry_after::RetryAfter,
 };
@@ -103,7 +103,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, kind without nominal times, key reused with another payload, a database error.
-    pub async fn submit(&self, submission: &Submission) -> Result<Submitted, StoreError> {
+    pub async fn submit(&self, submission: &Submission) -> Result<Submitted> {
         run!(self, fetch_one query_as "submit.sql"(
             &submission.kind, Json(&submission.payload), &submission.idempotency_key, &submission.submitter,
             submission.admission.as_str(), submission.not_before
@@ -123,7 +123,7 @@ impl Store {
         idempotency_keys: Option<&[Option<String>]>,
         submitter: Option<&str>,
         admission: Admission,
-    ) -> Result<Vec<Submitted>, StoreError> {
+    ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_batch.sql"(
             kind, payloads, idempotency_keys, submitter, admission.as_str()
@@ -147,7 +147,7 @@ impl Store {
         submitters: Option<&[Option<String>]>,
         not_before: Option<DateTime<Utc>>,
         key_patience: Option<Duration>,
-    ) -> Result<Vec<Submitted>, StoreError> {
+    ) -> Result<Vec<Submitted>> {
         let patience_ms = key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group.sql"(
@@ -167,7 +167,7 @@ impl Store {
         idempotency_key: &str,
         submitter: Option<&str>,
         admission: Admission,
-    ) -> Result<Vec<Submitted>, StoreError> {
+    ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_batch_once.sql"(
             kind, payloads, idempotency_key, submitter, admission.as_str()

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     adaptive_timeout::{Config, Estimate, Report},
-    error::StoreError,
+    error::Result,
     request::Stage,
 };
 
@@ -80,12 +80,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error; an estimator with an invalid hand edit.
-    pub async fn read_timeouts(
-        &self,
-        kinds: &[String],
-        stage: Stage,
-        worker: &str,
-    ) -> Result<Vec<KnownTimeout>, StoreError> {
+    pub async fn read_timeouts(&self, kinds: &[String], stage: Stage, worker: &str) -> Result<Vec<KnownTimeout>> {
         let rows: Vec<PgRow> = run!(self, fetch_all query "read_timeouts.sql"(kinds, stage.as_str(), worker))?;
         Ok(rows
             .iter()
@@ -107,7 +102,7 @@ impl Store {
         estimate: &Estimate,
         report: &Report,
         worker: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         run!(self, fetch_one query_scalar "fold_timeouts.sql"(
             &known.kind, stage.as_str(), known.version, Json(estimate), Json(report), worker
         ))

@@ -8,7 +8,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Store;
-use crate::{error::StoreError, request::RequestId};
+use crate::{error::Result, request::RequestId};
 
 /// A host that callback URLs may name.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_counts(&self) -> Result<WebhookCounts, StoreError> {
+    pub async fn webhook_counts(&self) -> Result<WebhookCounts> {
         run!(self, fetch_one query_as "webhook_counts.sql"())
     }
 
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a URL that is not allowed, a database error.
-    pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>, StoreError> {
+    pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>> {
         run!(self, fetch_one query_scalar "set_kind_callback.sql"(kind, url))
     }
 
@@ -102,7 +102,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_hosts(&self) -> Result<Vec<CallbackHost>, StoreError> {
+    pub async fn webhook_hosts(&self) -> Result<Vec<CallbackHost>> {
         run!(self, fetch_all query_as "webhook_hosts.sql"())
     }
 
@@ -111,7 +111,7 @@ impl Store {
     /// # Errors
     ///
     /// An invalid host, a database error.
-    pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool, StoreError> {
+    pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool> {
         run!(self, fetch_one query_scalar "webhook_host_add.sql"(host, allow_private))
     }
 
@@ -120,7 +120,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_host_remove(&self, host: &str) -> Result<bool, StoreError> {
+    pub async fn webhook_host_remove(&self, host: &str) -> Result<bool> {
         run!(self, fetch_one query_scalar "webhook_host_remove.sql"(host))
     }
 
@@ -129,7 +129,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_secrets(&self) -> Result<Vec<SigningSecret>, StoreError> {
+    pub async fn webhook_secrets(&self) -> Result<Vec<SigningSecret>> {
         run!(self, fetch_all query_as "webhook_secret_list.sql"())
     }
 
@@ -138,11 +138,7 @@ impl Store {
     /// # Errors
     ///
     /// A host that is not on the list, a database error.
-    pub async fn webhook_secret_rotate(
-        &self,
-        host: Option<&str>,
-        overlap: Duration,
-    ) -> Result<(i64, String), StoreError> {
+    pub async fn webhook_secret_rotate(&self, host: Option<&str>, overlap: Duration) -> Result<(i64, String)> {
         run!(self, fetch_one query_as "webhook_secret_rotate.sql"(host, overlap.as_secs_f64()))
     }
 
@@ -151,7 +147,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_deliveries(&self, failed: bool, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
+    pub async fn webhook_deliveries(&self, failed: bool, limit: u32) -> Result<Vec<DeliveryRecord>> {
         run!(self, fetch_all query_as "webhook_list.sql"(failed, i64::from(limit)))
     }
 
@@ -160,7 +156,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_redeliver(&self, id: RequestId) -> Result<Option<String>, StoreError> {
+    pub async fn webhook_redeliver(&self, id: RequestId) -> Result<Option<String>> {
         run!(self, fetch_one query_scalar "webhook_redeliver.sql"(id.0))
     }
 
@@ -170,11 +166,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_redeliver_failed(
-        &self,
-        batch: i32,
-        after: Option<Uuid>,
-    ) -> Result<(i64, Option<Uuid>), StoreError> {
+    pub async fn webhook_redeliver_failed(&self, batch: i32, after: Option<Uuid>) -> Result<(i64, Option<Uuid>)> {
         run!(self, fetch_one query_as "redeliver_failed.sql"(batch, after))
     }
 }

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::{
     Store, Submission, Submitted,
-    columns::{from_milliseconds, milliseconds, stored_error},
+    columns::{from_milliseconds, milliseconds},
 };
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestError, RequestId, Status},
 };
 
@@ -71,9 +71,7 @@ impl FromRow<'_, PgRow> for Delivery {
             kind: row.try_get("kind")?,
             status: row.try_get("status")?,
             response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
-            error: row
-                .try_get::<Option<Json<_>>, _>("error")?
-                .map(|Json(error)| stored_error(&error)),
+            error: row.try_get("error")?,
             finished_at: row.try_get("finished_at")?,
         })
     }
@@ -112,12 +110,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::submit`]; [`StoreError::CallbackRefused`] for a URL that is not allowed.
-    pub async fn submit_with_callback(
-        &self,
-        submission: &Submission,
-        callback_url: &str,
-    ) -> Result<Submitted, StoreError> {
+    /// As [`Store::submit`]; [`StoreError::CallbackRefused`](crate::error::StoreError::CallbackRefused) for a URL that
+    /// is not allowed.
+    pub async fn submit_with_callback(&self, submission: &Submission, callback_url: &str) -> Result<Submitted> {
         run!(self, fetch_one query_as "submit_with_callback.sql"(
             &submission.kind, Json(&submission.payload), callback_url, &submission.idempotency_key,
             &submission.submitter, submission.admission.as_str(), submission.not_before
@@ -129,7 +124,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_claim(&self, batch: usize) -> Result<Vec<Delivery>, StoreError> {
+    pub async fn webhook_claim(&self, batch: usize) -> Result<Vec<Delivery>> {
         let batch = i32::try_from(batch).unwrap_or(i32::MAX);
         run!(self, fetch_all query_as "webhook_claim.sql"(batch))
     }
@@ -145,7 +140,7 @@ impl Store {
         request_id: RequestId,
         nonce: i64,
         attempted: &Attempted,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<String>> {
         let (outcome, status, error, wait) = match attempted {
             Attempted::Delivered { status } => ("delivered", Some(*status), None, None),
             Attempted::Refused { status, error } => ("refused", *status, Some(error), None),

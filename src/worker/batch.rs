@@ -1,6 +1,10 @@
 //! Outcomes that one SQL function settles together.
 
-use std::{collections::HashSet, hash::Hash, mem::discriminant};
+use std::{
+    collections::{BTreeSet, HashSet},
+    hash::Hash,
+    mem::discriminant,
+};
 
 use super::{
     effects,
@@ -19,7 +23,7 @@ pub(super) struct Settled {
     /// The requests that moved; the leases of the others were lost.
     pub(super) moved: Vec<Moved>,
     /// Queues that were empty before and have something to claim now.
-    pub(super) wake: Vec<String>,
+    pub(super) wake: BTreeSet<String>,
 }
 
 /// Sorts outcomes into batches. A lost lease has nothing to settle.
@@ -62,23 +66,17 @@ macro_rules! outcomes {
 
 /// Settles a batch in one transaction; without effects in one statement.
 pub(super) async fn settle(batch: &[Settle<Outcome>], store: &Store, queue: &str) -> Result<Settled, Unsettled> {
-    let mut wake = Vec::new();
+    let mut wake = BTreeSet::new();
     let moved = match &batch[0].outcome {
         Outcome::Passed => {
             let passed = store.settle_passed(queue, batch).await?;
-            let moved = passed.iter().map(|passed| Moved {
-                id: passed.id,
-                status: Status::Processing,
-            });
-            let moved = moved.collect();
+            let status = Status::Processing;
+            let moved = passed.iter().map(|passed| Moved { id: passed.id, status }).collect();
             wake.extend(
                 passed
                     .into_iter()
-                    .filter(|passed| passed.wake)
-                    .map(|passed| passed.queue),
+                    .filter_map(|passed| passed.wake.then_some(passed.queue)),
             );
-            wake.sort();
-            wake.dedup();
             moved
         }
         Outcome::Snooze(_) => store.settle_snooze(queue, outcomes!(batch, Snooze)).await?,

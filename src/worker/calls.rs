@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use self::answers::{Failed, timed_out};
 use super::{
     ServedQueue, Shared,
-    outcome::{EffectToWrite, Outcome, WithEffect},
+    outcome::{Outcome, WithEffect},
     timeouts::LearnedTimeout,
 };
 use crate::{
@@ -50,14 +50,11 @@ impl Call {
         }
         let Shared { stages, .. } = &*self.queue.shared;
         let kind = &self.claimed.request.kind;
-        let (readiness, transact) = match self.queue.stage {
-            Stage::Readiness => (stages.readiness.get(kind), None),
-            Stage::Tx => (None, stages.transact.get(kind)),
-        };
-        if let Some(stage) = readiness {
+        let is_send = self.queue.stage == Stage::Tx;
+        if let Some(stage) = stages.readiness.get(kind).filter(|_| !is_send) {
             return self.check(stage.as_ref()).await;
         }
-        let Some(stage) = transact else {
+        let Some(stage) = stages.transact.get(kind).filter(|_| is_send) else {
             // A claim by kinds returns none of these.
             tracing::error!(request = %self.claimed.request.id, kind, "claimed without a stage for it");
             return self.uncalled(Outcome::Released);
@@ -66,8 +63,11 @@ impl Call {
         settle.outcome = match (settle.outcome, stage.effects.clone()) {
             (Outcome::Receipt(receipt), Some(stage)) => {
                 let request = self.claimed.request;
-                let effect = EffectToWrite { stage, request };
-                Outcome::Effect(WithEffect { receipt, effect })
+                Outcome::Effect(WithEffect {
+                    receipt,
+                    stage,
+                    request,
+                })
             }
             (outcome, _) => outcome,
         };
@@ -178,10 +178,10 @@ impl Call {
         let took = began.elapsed();
         if let Some(learned) = learned {
             match &called {
-                Ok(Ok(_)) => learned.answered(took),
-                Ok(Err(outcome)) if outcome.is_timeout() => learned.timed_out(took),
+                Ok(Ok(_)) => learned.end(|estimator| estimator.answered(took)),
+                Ok(Err(outcome)) if outcome.is_timeout() => learned.end(|estimator| estimator.timed_out(took)),
                 // A limit shorter than the learned timeout is the request's, and no sample of the downstream.
-                Err(_) if learned.timeout <= longest => learned.timed_out(limit),
+                Err(_) if learned.timeout <= longest => learned.end(|estimator| estimator.timed_out(limit)),
                 Ok(Err(_)) | Err(_) => drop(learned),
             }
         }
@@ -226,11 +226,8 @@ impl Call {
             if ends.is_some_and(|ends| start >= ends) {
                 return false;
             }
-            tokio::select! {
-                () = self.stop.cancelled() => return false,
-                () = tokio::time::sleep_until(start) => {}
-            }
-            if slot.take().is_some() {
+            let waited = self.stop.run_until_cancelled(tokio::time::sleep_until(start)).await;
+            if waited.is_some() && slot.take().is_some() {
                 if start.elapsed() <= LATE {
                     return true;
                 }

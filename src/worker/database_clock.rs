@@ -1,13 +1,10 @@
 //! The time of the database's answers by this process's clock: an answer may be delayed.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::store::Slot;
+use crate::{lock::lock, store::Slot};
 
 /// The fastest answer is that of this window and of the one before.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -52,7 +49,7 @@ impl DatabaseClock {
         let ahead_us = microseconds(since_began).saturating_sub(slot.reserved_at_us);
         let round_trip = known_at.duration_since(asked_at);
 
-        let mut fastest = self.fastest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fastest = lock(&self.fastest);
         if known_at.duration_since(fastest.since) >= WINDOW {
             let is_recent = known_at.duration_since(fastest.since) < 2 * WINDOW;
             fastest.ahead_before_us = if is_recent { fastest.ahead_us } else { i64::MAX };

@@ -1,11 +1,10 @@
 //! Receipts whose effects are written in the transaction that settles them.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe};
+use std::collections::HashSet;
 
-use futures_util::FutureExt;
 use sqlx::{Connection, PgConnection};
 
-use super::outcome::{EffectToWrite, Unsettled, WithEffect, panicked};
+use super::outcome::{Unsettled, WithEffect, caught};
 use crate::{
     error::StoreError,
     request::Status,
@@ -39,7 +38,7 @@ pub(super) async fn settle(
             .collect();
         of_effect = true;
         for settle in outcomes {
-            if ours.contains(&settle.outcome.effect.request.id) {
+            if ours.contains(&settle.outcome.request.id) {
                 culprit = Some(settle.lease);
                 write(&mut transaction, settle.outcome).await?;
                 store.check_effects(&mut transaction, &effects).await?;
@@ -69,10 +68,13 @@ pub(super) async fn settle(
 
 /// Writes one effect; a panic in it is an error like any other.
 async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(), StoreError> {
-    let EffectToWrite { stage, request } = &outcome.effect;
-    let written = AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
-    match written.catch_unwind().await {
+    let WithEffect {
+        receipt,
+        stage,
+        request,
+    } = outcome;
+    match caught(async { stage.write(transaction, request, receipt).await }).await {
         Ok(written) => written.map_err(StoreError::from),
-        Err(panic) => Err(StoreError::Misuse(panicked(panic.as_ref()).message)),
+        Err(panic) => Err(StoreError::Misuse(panic.message)),
     }
 }

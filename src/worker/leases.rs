@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -10,9 +10,9 @@ use tokio::{task::AbortHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::meter::Meter;
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
+    error::{StoreError, warn_of},
+    lock::lock,
     store::{Lease, Store},
 };
 
@@ -61,19 +61,19 @@ impl Leases {
             gone: false,
             call: None,
         };
-        self.table().insert(lease, hold);
+        lock(&self.held).insert(lease, hold);
     }
 
     /// Sets the call to drop when the lease is lost. A lease that is settled by now is not held any more.
     pub(super) fn abort_with(&self, lease: Lease, call: AbortHandle) {
-        if let Some(hold) = self.table().get_mut(&lease) {
+        if let Some(hold) = lock(&self.held).get_mut(&lease) {
             hold.call = Some(call);
         }
     }
 
     /// Forgets leases that are settled.
     pub(super) fn forget(&self, leases: impl IntoIterator<Item = Lease>) {
-        let mut held = self.table();
+        let mut held = lock(&self.held);
         for lease in leases {
             held.remove(&lease);
         }
@@ -81,7 +81,7 @@ impl Leases {
 
     /// Whether the lease still holds, with the margin.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
-        self.table()
+        lock(&self.held)
             .get(lease)
             .is_some_and(|hold| Instant::now() + self.margin() < hold.until)
     }
@@ -93,17 +93,13 @@ impl Leases {
 
     /// How many leases are held.
     pub(super) fn count(&self) -> usize {
-        self.table().len()
+        lock(&self.held).len()
     }
 
     /// Extends leases and drops calls until `end`.
     pub(super) async fn extend_until(self: Arc<Self>, store: Store, end: CancellationToken) {
         let period = (self.length / 10).min(Duration::from_secs(1));
-        loop {
-            tokio::select! {
-                () = end.cancelled() => return,
-                () = tokio::time::sleep(period) => {}
-            }
+        while end.run_until_cancelled(tokio::time::sleep(period)).await.is_some() {
             // Leases that have used up a third of their time.
             let fresh = Instant::now() + self.length * 2 / 3;
             let ageing = self.those(|hold| hold.until < fresh);
@@ -130,7 +126,7 @@ impl Leases {
 
     /// The leases whose hold meets a condition.
     fn those(&self, condition: impl Fn(&Hold) -> bool) -> Vec<Lease> {
-        let table = self.table();
+        let table = lock(&self.held);
         let those = table.iter().filter(|(_, hold)| condition(hold));
         those.map(|(lease, _)| *lease).collect()
     }
@@ -160,7 +156,7 @@ impl Leases {
                 return;
             }
         };
-        let mut table = self.table();
+        let mut table = lock(&self.held);
         for lease in leases {
             match table.get_mut(lease) {
                 Some(hold) if !held.contains(lease) => (hold.until, hold.gone) = (asked_at, true),
@@ -173,7 +169,7 @@ impl Leases {
 
     fn drop_lost(&self) {
         let last = Instant::now() + self.margin();
-        self.table().retain(|lease, hold| {
+        lock(&self.held).retain(|lease, hold| {
             if hold.until > last {
                 return true;
             }
@@ -198,9 +194,5 @@ impl Leases {
             }
             false
         });
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<Lease, Hold>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

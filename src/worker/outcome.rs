@@ -1,6 +1,8 @@
 //! The outcome of a stage's call, and the reason why it could not be settled.
 
-use std::{any::Any, borrow::Borrow, sync::Arc};
+use std::{borrow::Borrow, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
 
 use crate::{
     error::StoreError,
@@ -81,19 +83,14 @@ impl Outcome {
 /// A receipt that is settled only together with its effect.
 pub(super) struct WithEffect {
     pub(super) receipt: Receipt,
-    pub(super) effect: EffectToWrite,
+    pub(super) stage: Arc<dyn AnyEffect>,
+    pub(super) request: Request,
 }
 
 impl Borrow<Receipt> for &WithEffect {
     fn borrow(&self) -> &Receipt {
         &self.receipt
     }
-}
-
-/// The stage that writes the effect of one request's receipt.
-pub(super) struct EffectToWrite {
-    pub(super) stage: Arc<dyn AnyEffect>,
-    pub(super) request: Request,
 }
 
 /// Why a batch was not settled.
@@ -118,12 +115,12 @@ impl From<StoreError> for Unsettled {
     }
 }
 
-/// The error of a stage that panicked.
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> RequestError {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    RequestError::new("stage_panicked", format!("the stage panicked: {message}"), true)
+/// The result of a stage's call; a panic is an error like any other.
+pub(super) async fn caught<T>(call: impl Future<Output = T>) -> Result<T, RequestError> {
+    AssertUnwindSafe(call).catch_unwind().await.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref().map(String::as_str));
+        let message = format!("the stage panicked: {}", text.unwrap_or("no message"));
+        RequestError::new("stage_panicked", message, true)
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,9 +22,9 @@ use super::{
     outcome::Outcome,
     settler::{self, Settler},
 };
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
+    error::{StoreError, warn_of},
+    lock::lock,
     request::{Stage, Status},
     store::{Claimed, Settle},
 };
@@ -197,24 +197,16 @@ impl QueueWorker {
     }
 
     async fn claim(&self, room: usize) -> Result<(Vec<Claimed>, Instant), StoreError> {
-        let Shared { store, options, .. } = &*self.queue.shared;
+        let ServedQueue {
+            shared, name, stage, ..
+        } = &*self.queue;
+        let Shared { store, options, .. } = &**shared;
         let asked_at = Instant::now();
-        let kinds = Some(self.kinds.as_slice());
-        let claimed = store.claim(
-            self.queue.stage,
-            &self.queue.name,
-            &options.name,
-            room,
-            options.lease,
-            kinds,
-        );
-        let claimed = claimed.await?;
-        if self.queue.stage == Stage::Tx {
-            let sending = claimed.iter().map(|claimed| claimed.request.id);
-            self.queue
-                .shared
-                .announcer
-                .note(sending.map(|id| (id, Status::TxInFlight)));
+        let (kinds, lease) = (Some(self.kinds.as_slice()), options.lease);
+        let claimed = store.claim(*stage, name, &options.name, room, lease, kinds).await?;
+        if *stage == Stage::Tx {
+            let sending = claimed.iter().map(|claimed| (claimed.request.id, Status::TxInFlight));
+            shared.announcer.note(sending);
         }
         Ok((claimed, asked_at))
     }
@@ -251,9 +243,7 @@ impl QueueWorker {
             let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
                 break;
             };
-            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-            let share = Arc::clone(shares.entry(kind.clone()).or_default());
-            drop(shares);
+            let share = Arc::clone(lock(&self.shares).entry(kind.clone()).or_default());
             let call = Call {
                 queue: Arc::clone(&self.queue),
                 learned: learned.get(kind).cloned(),

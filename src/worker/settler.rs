@@ -6,12 +6,11 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     ServedQueue,
-    batch::{self, Batch},
+    batch::{self, Batch, Settled},
     outcome::{Outcome, Unsettled},
 };
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
+    error::{StoreError, warn_of},
     request::Stage,
     store::{Settle, Store},
 };
@@ -83,28 +82,7 @@ impl Settler {
             let why = match batch::settle(batch, &self.queue.shared.store, &self.queue.name).await {
                 Ok(settled) => {
                     self.note_effects(batch, began.elapsed());
-                    self.queue
-                        .leases
-                        .meter
-                        .settled(batch[0].outcome.word(), batch.len(), settled.moved.len());
-                    if settled.moved.len() < batch.len() {
-                        // Other workers hold these requests now, or they were cancelled.
-                        let lost = batch.len() - settled.moved.len();
-                        tracing::debug!(
-                            queue.name = self.queue.name,
-                            lost,
-                            "outcomes of lost leases were dropped"
-                        );
-                    }
-                    self.wake(&settled.wake);
-                    self.queue
-                        .shared
-                        .announcer
-                        .note(settled.moved.iter().map(|moved| (moved.id, moved.status)));
-                    // An ended check frees a place of its queue's concurrency limit.
-                    if self.queue.stage == Stage::Readiness {
-                        self.queue.shared.wakeups.wake_queue(&self.queue.name);
-                    }
+                    self.report(batch, settled);
                     return Ok(());
                 }
                 Err(why) => why,
@@ -146,6 +124,34 @@ impl Settler {
         }
     }
 
+    /// Counts a settled batch, wakes workers for its requests, and announces their moves.
+    fn report(&self, batch: &Batch, Settled { moved, wake }: Settled) {
+        let ServedQueue {
+            shared,
+            name,
+            stage,
+            leases,
+        } = &*self.queue;
+        leases.meter.settled(batch[0].outcome.word(), batch.len(), moved.len());
+        if moved.len() < batch.len() {
+            // Other workers hold these requests now, or they were cancelled.
+            let lost = batch.len() - moved.len();
+            tracing::debug!(queue.name = name, lost, "outcomes of lost leases were dropped");
+        }
+        for queue in wake {
+            shared.wakeups.wake_queue(&queue);
+            // The receiver outlives this settler.
+            let _ = self.wakes.send(queue);
+        }
+        shared
+            .announcer
+            .note(moved.iter().map(|moved| (moved.id, moved.status)));
+        // An ended check frees a place of its queue's concurrency limit.
+        if *stage == Stage::Readiness {
+            shared.wakeups.wake_queue(name);
+        }
+    }
+
     /// Limits the effects of one transaction to as many as take a thirty-second of the lease: extending a lease waits
     /// for the transaction.
     fn note_effects(&mut self, batch: &Batch, took: Duration) {
@@ -154,15 +160,6 @@ impl Settler {
             // An infinite quotient becomes the largest number.
             let fits = batch.len() as f64 * time / took.as_secs_f64();
             self.effects = (fits as usize).clamp(1, self.queue.shared.options.batch);
-        }
-    }
-
-    /// Wakes the workers of queues that were empty, in this process and in others.
-    fn wake(&self, queues: &[String]) {
-        for queue in queues {
-            self.queue.shared.wakeups.wake_queue(queue);
-            // The receiver outlives this settler.
-            let _ = self.wakes.send(queue.clone());
         }
     }
 }

@@ -3,17 +3,17 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::warn_of;
 use crate::{
     adaptive_timeout::Estimator,
-    error::StoreError,
+    error::{StoreError, warn_of},
+    lock::lock,
     request::Stage,
     store::{Claimed, KnownTimeout, Store},
 };
@@ -87,18 +87,12 @@ impl LearnedTimeouts {
             .filter(|claimed| claimed.adaptive)
             .map(|claimed| (claimed.request.kind.clone(), claimed.policy_version))
             .collect();
-        let missing: Vec<_> = {
-            let learned = self.learned();
-            adaptive
-                .keys()
-                .filter(|kind| !learned.contains_key(&(stage, String::clone(kind))))
-                .cloned()
-                .collect()
-        };
+        let is_missing = |kind: &&String| !lock(&self.learned).contains_key(&(stage, String::clone(kind)));
+        let missing: Vec<_> = adaptive.keys().filter(is_missing).cloned().collect();
         if !missing.is_empty() {
             self.load(stage, &missing).await;
         }
-        let learned = self.learned();
+        let learned = lock(&self.learned);
         let of_kind = |(kind, version)| {
             let found = Arc::clone(learned.get(&(stage, String::clone(&kind)))?);
             found.note_policy(version);
@@ -122,57 +116,50 @@ impl LearnedTimeouts {
         };
         for known in known.into_iter().filter(|known| known.adaptive) {
             let due = Instant::now() + next_report(&known);
-            let estimator = Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed());
-            match estimator {
-                Ok(estimator) => {
-                    let learned = Arc::new(LearnedTimeout {
-                        stage,
-                        kind: known.kind.clone(),
-                        early: Arc::clone(&self.early),
-                        began: self.began,
-                        inner: Mutex::new(Inner {
-                            estimator,
-                            due,
-                            policy_version: None,
-                        }),
-                    });
-                    self.learned().entry((stage, known.kind)).or_insert(learned);
-                    // The next report may be due before the one that the reporting task waits for.
-                    self.early.notify_one();
-                }
+            let estimator = match Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed()) {
+                Ok(estimator) => estimator,
                 Err(error) => {
                     tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+                    continue;
                 }
-            }
+            };
+            let inner = Inner {
+                estimator,
+                due,
+                policy_version: None,
+            };
+            let learned = LearnedTimeout {
+                stage,
+                kind: known.kind.clone(),
+                early: Arc::clone(&self.early),
+                began: self.began,
+                inner: Mutex::new(inner),
+            };
+            lock(&self.learned)
+                .entry((stage, known.kind))
+                .or_insert(Arc::new(learned));
+            // The next report may be due before the one that the reporting task waits for.
+            self.early.notify_one();
         }
     }
 
     /// Reports at the end of each interval, until `end`; then the rest.
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
-        loop {
-            let next = self.all().iter().map(|learned| learned.inner().due).min();
+        let round = async || {
+            let next = self.all().iter().map(|learned| lock(&learned.inner).due).min();
             tokio::select! {
-                () = end.cancelled() => break,
                 () = self.early.notified() => {}
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
-            let round = async {
-                for learned in self.all() {
-                    if learned.is_due() && !self.forget_idle(&learned) {
-                        self.report(&learned).await;
-                    }
+            for learned in self.all() {
+                if learned.is_due() && !self.forget_idle(&learned) {
+                    self.report(&learned).await;
                 }
-            };
-            // A report that is cut off may have been stored: the last reports read its number.
-            tokio::select! {
-                () = end.cancelled() => break,
-                () = round => {}
             }
-            tokio::select! {
-                () = end.cancelled() => break,
-                () = tokio::time::sleep(LEAST_PAUSE) => {}
-            }
-        }
+            tokio::time::sleep(LEAST_PAUSE).await;
+        };
+        // A report that is cut off may have been stored: the last reports read its number.
+        while end.run_until_cancelled(round()).await.is_some() {}
         let last = async {
             // A report that was cut off is repeated unchanged; a second one has the calls that ended after it.
             for learned in self.all().iter().flat_map(|learned| [learned; 2]) {
@@ -199,7 +186,7 @@ impl LearnedTimeouts {
                 }
             }
         }
-        learned.inner().due = Instant::now() + ERROR_PAUSE;
+        lock(&learned.inner).due = Instant::now() + ERROR_PAUSE;
     }
 
     /// Whether the report was folded, or none is needed.
@@ -209,11 +196,11 @@ impl LearnedTimeouts {
         let mut known = self.store.read_timeouts(&kinds, stage, &self.worker).await?;
         let Some(known) = known.pop().filter(|known| known.adaptive) else {
             // Its policy is not adaptive any more.
-            self.learned().remove(&(stage, kinds.concat()));
+            lock(&self.learned).remove(&(stage, kinds.concat()));
             return Ok(true);
         };
         let (report, estimate) = {
-            let mut inner = learned.inner();
+            let mut inner = lock(&learned.inner);
             if let Err(error) = inner.estimator.configure(known.config.clone()) {
                 tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
             }
@@ -227,21 +214,19 @@ impl LearnedTimeouts {
             estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
             (report, estimate)
         };
-        let folded = self
-            .store
-            .fold_timeouts(&known, stage, &estimate, &report, &self.worker);
-        let is_folded = folded.await?;
+        let Self { store, worker, .. } = self;
+        let is_folded = store.fold_timeouts(&known, stage, &estimate, &report, worker).await?;
         if is_folded {
-            learned.reported(learned.inner(), &KnownTimeout { estimate, ..known });
+            learned.reported(lock(&learned.inner), &KnownTimeout { estimate, ..known });
         }
         Ok(is_folded)
     }
 
     /// Forgets a timeout that no call has used for an interval: the next call loads the estimate of the fleet.
     fn forget_idle(&self, learned: &Arc<LearnedTimeout>) -> bool {
-        let mut all = self.learned();
+        let mut all = lock(&self.learned);
         // The map has one reference and the caller another; a call would have a third.
-        let is_idle = Arc::strong_count(learned) <= 2 && learned.inner().estimator.is_idle();
+        let is_idle = Arc::strong_count(learned) <= 2 && lock(&learned.inner).estimator.is_idle();
         if is_idle {
             all.remove(&(learned.stage, learned.kind.clone()));
         }
@@ -249,18 +234,14 @@ impl LearnedTimeouts {
     }
 
     fn all(&self) -> Vec<Arc<LearnedTimeout>> {
-        self.learned().values().cloned().collect()
-    }
-
-    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<LearnedTimeout>>> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.learned).values().cloned().collect()
     }
 }
 
 impl LearnedTimeout {
     /// Takes the policy version of a claim. A new version is read soon.
     fn note_policy(&self, version: i32) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let before = inner.policy_version.replace(version);
         if before.is_some_and(|before| before != version) {
             inner.due = Instant::now();
@@ -272,14 +253,14 @@ impl LearnedTimeout {
     /// A call begins.
     pub(super) fn begin(self: &Arc<Self>) -> TimedCall {
         TimedCall {
-            timeout: self.inner().estimator.begin(),
+            timeout: lock(&self.inner).estimator.begin(),
             learned: Arc::clone(self),
             has_ended: false,
         }
     }
 
     fn is_due(&self) -> bool {
-        let inner = self.inner();
+        let inner = lock(&self.inner);
         inner.due <= Instant::now() || inner.estimator.is_early(self.began.elapsed())
     }
 
@@ -298,7 +279,7 @@ impl LearnedTimeout {
 
     fn ended(&self, how: impl FnOnce(&mut Estimator)) {
         let is_early = {
-            let estimator = &mut self.inner().estimator;
+            let estimator = &mut lock(&self.inner).estimator;
             how(estimator);
             estimator.is_early(self.began.elapsed())
         };
@@ -306,21 +287,13 @@ impl LearnedTimeout {
             self.early.notify_one();
         }
     }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TimedCall {
-    pub(super) fn answered(mut self, took: Duration) {
+    /// The call ends with a sample.
+    pub(super) fn end(mut self, sample: impl FnOnce(&mut Estimator)) {
         self.has_ended = true;
-        self.learned.ended(|estimator| estimator.answered(took));
-    }
-
-    pub(super) fn timed_out(mut self, after: Duration) {
-        self.has_ended = true;
-        self.learned.ended(|estimator| estimator.timed_out(after));
+        self.learned.ended(sample);
     }
 }
 

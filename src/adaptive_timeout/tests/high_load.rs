@@ -1,10 +1,8 @@
 use super::*;
 
 fn short() -> Config {
-    Config {
-        max: Some(milliseconds(50)),
-        ..Config::default()
-    }
+    let max = Some(milliseconds(50));
+    Config { max, ..config() }
 }
 
 /// Slow, and one in eight times out.
@@ -13,6 +11,14 @@ fn overload(timeout: &mut AdaptiveTimeout, number: u64, now: Duration) {
         time_out(timeout, now);
     } else {
         answer(timeout, milliseconds(49), now);
+    }
+}
+
+/// Calls until there is high load, at this time.
+fn overload_until_high(timeout: &mut AdaptiveTimeout, now: Duration) {
+    let mut numbers = 0..400;
+    while timeout.state() == State::Normal {
+        overload(timeout, numbers.next().unwrap(), now);
     }
 }
 
@@ -35,9 +41,7 @@ fn overloaded() -> (AdaptiveTimeout, Duration) {
 }
 
 fn calls(timeout: &mut AdaptiveTimeout, count: u64, now: Duration) {
-    for _ in 0..count {
-        answer(timeout, milliseconds(6), now);
-    }
+    answer_all(timeout, count, milliseconds(6), now);
 }
 
 #[test]
@@ -58,9 +62,7 @@ fn it_begins_when_a_computed_timeout_reaches_max_and_brings_the_best_case() {
 #[test]
 fn it_takes_thirty_two_computed_timeouts_of_max_in_a_row() {
     let mut timeout = fresh(short());
-    for _ in 0..100 {
-        answer(&mut timeout, milliseconds(5), milliseconds(1));
-    }
+    answer_all(&mut timeout, 100, milliseconds(5), milliseconds(1));
     for number in 0..32 {
         assert_eq!(timeout.state(), State::Normal);
         overload(&mut timeout, number, milliseconds(1));
@@ -83,12 +85,7 @@ fn computed_timeouts_of_max_at_which_nothing_fails_are_no_high_load() {
 fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples_differ() {
     let mut timeout = fresh(short());
     answer(&mut timeout, milliseconds(1), milliseconds(1));
-    for number in 0..400 {
-        if timeout.state() == State::Normal {
-            overload(&mut timeout, number, milliseconds(1));
-        }
-    }
-    assert_eq!(timeout.state(), State::HighLoad);
+    overload_until_high(&mut timeout, milliseconds(1));
     assert_eq!(timeout.timeout(), milliseconds(3), "three times 1 ms");
     for number in 0..100 {
         let took = if number % 2 == 0 { 1 } else { 3 };
@@ -100,14 +97,9 @@ fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples
 
 #[test]
 fn by_the_letter_of_the_seed_it_takes_one() {
-    let mut timeout = fresh(Config {
-        constants: Constants {
-            alarm_samples: 1,
-            alarm_failures: 0,
-            ..Constants::default()
-        },
-        ..short()
-    });
+    let mut config = short();
+    (config.constants.alarm_samples, config.constants.alarm_failures) = (1, 0);
+    let mut timeout = fresh(config);
     answer(&mut timeout, milliseconds(20), milliseconds(1));
     assert_eq!(timeout.state(), State::HighLoad);
 }
@@ -116,19 +108,12 @@ fn by_the_letter_of_the_seed_it_takes_one() {
 fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
     let mut timeout = fresh(short());
     answer(&mut timeout, milliseconds(1), milliseconds(1));
-    for _ in 0..399 {
-        answer(&mut timeout, milliseconds(7), milliseconds(2));
-    }
+    answer_all(&mut timeout, 399, milliseconds(7), milliseconds(2));
     timeout.tick(milliseconds(5000));
     let known = timeout.estimate().clone();
     assert_eq!(known.min_ns, Some(1_000_000));
     assert_eq!(known.usual_ns, Some(6_985_000));
-    for number in 0.. {
-        if timeout.state() == State::HighLoad {
-            break;
-        }
-        overload(&mut timeout, number, milliseconds(5001));
-    }
+    overload_until_high(&mut timeout, milliseconds(5001));
     assert_eq!(timeout.timeout(), microseconds_of(3 * 6985));
 }
 
@@ -227,8 +212,8 @@ fn idle_time_ends_it_with_the_next_call() {
 fn after_total_failure_answers_are_heard_again() {
     let mut timeout = fresh(short());
     let mut now = Duration::ZERO;
-    for number in 0..2000 {
-        now = milliseconds(number * 10);
+    for _ in 0..2000 {
+        now += milliseconds(10);
         answer(&mut timeout, milliseconds(5), now);
     }
     for _ in 0..10_000 {
@@ -238,13 +223,7 @@ fn after_total_failure_answers_are_heard_again() {
     assert_eq!(timeout.timeout(), milliseconds(50), "as long as it may");
     for _ in 0..10_000 {
         now += milliseconds(10);
-        let took = milliseconds(20);
-        let given = timeout.begin(now);
-        if took <= given {
-            timeout.answered(took, now);
-        } else {
-            timeout.timed_out(given, now);
-        }
+        call(&mut timeout, milliseconds(20), now);
     }
     assert_eq!(timeout.state(), State::Normal);
     assert_eq!(timeout.estimate().failure_rate, Some(0.0));

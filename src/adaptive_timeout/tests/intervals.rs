@@ -53,10 +53,7 @@ fn a_margin_is_kept_when_a_narrower_one_would_have_cut_off_too_many() {
 
 #[test]
 fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
-    let mut known = fresh(Config {
-        k_margin: 6,
-        ..config()
-    });
+    let mut known = fresh_with(|config| config.k_margin = 6);
     answer_each(&mut known, 300, milliseconds(10));
     // 10 ms + 6 · 1 ms; narrowed by (16 + 10) / 32 to 4. Three of 453 are more than half of the target.
     assert_eq!(known.timeout(), milliseconds(16));
@@ -64,9 +61,7 @@ fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
         let mut timeout = known.clone();
         for number in 1..=3 {
             answer(&mut timeout, milliseconds(took), milliseconds(number * 1000));
-            for _ in 0..50 {
-                answer(&mut timeout, milliseconds(10), milliseconds(number * 1000));
-            }
+            answer_all(&mut timeout, 50, milliseconds(10), milliseconds(number * 1000));
         }
         timeout.tick(milliseconds(5000));
         assert_eq!(timeout.k_margin(), k_margin, "{took} ms");
@@ -130,10 +125,8 @@ fn calls_in_flight_at_its_end_count_in_the_interval_in_which_they_end() {
 
 #[test]
 fn a_clock_that_is_set_back_begins_the_interval_anew() {
-    let mut known = Estimate {
-        began_us: 3_600_000_000,
-        ..known(3)
-    };
+    let mut known = known(3);
+    known.began_us = 3_600_000_000;
     known.fold(&config(), &seen(300, 0), 0.0, 1_000_000);
     assert_eq!((known.interval_no, known.began_us), (0, 1_000_000));
     known.fold(&config(), &seen(0, 0), 0.0, 6_000_000);
@@ -169,22 +162,14 @@ fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
     }
     timeout.tick(milliseconds(5000));
     assert!(timeout.estimate().failure_rate.is_some_and(|rate| rate >= 0.005));
-    for _ in 0..20 {
-        answer(&mut timeout, milliseconds(100), milliseconds(5001));
-    }
+    answer_all(&mut timeout, 20, milliseconds(100), milliseconds(5001));
     assert!(timeout.timeout() > milliseconds(100));
     time_out(&mut timeout, milliseconds(5100));
-    let usual = timeout.estimate().usual_ns.map(Duration::from_nanos);
-    assert_eq!(
-        Some(timeout.timeout()),
-        usual.map(|usual| 3 * usual),
-        "three times the mean of the interval"
-    );
+    let usual = Duration::from_nanos(timeout.estimate().usual_ns.unwrap());
+    assert_eq!(timeout.timeout(), 3 * usual, "three times the mean of the interval");
     assert!(timeout.timeout() < milliseconds(35));
 
-    for _ in 0..200 {
-        answer(&mut timeout, milliseconds(10), milliseconds(5200));
-    }
+    answer_all(&mut timeout, 200, milliseconds(10), milliseconds(5200));
     let shorter = timeout.timeout();
     assert!(shorter < milliseconds(30));
     time_out(&mut timeout, milliseconds(5300));
@@ -208,18 +193,11 @@ fn when_nothing_at_all_answers_the_minimum_is_forgotten() {
 #[test]
 fn the_minimum_is_that_of_the_last_six_to_twelve_intervals() {
     let mut known = known(1);
-    let lucky = Report {
-        min_ns: Some(1_000_000),
-        ..seen(300, 0)
-    };
-    let usual = Report {
-        min_ns: Some(8_000_000),
-        ..seen(300, 0)
-    };
+    let mut report = seen(300, 0);
     let mut minima = Vec::new();
     for interval in 1..=13_u64 {
-        let report = if interval == 1 { &lucky } else { &usual };
-        known.fold(&config(), report, 0.0, interval * 5_000_000);
+        report.min_ns = Some(if interval == 1 { 1_000_000 } else { 8_000_000 });
+        known.fold(&config(), &report, 0.0, interval * 5_000_000);
         minima.push(known.min_rtt_ns(None).unwrap() / 1_000_000);
     }
     assert_eq!(minima, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8, 8]);

@@ -7,43 +7,23 @@ fn before_any_sample_the_timeout_is_max_or_a_second_without_max() {
 }
 
 #[test]
-fn the_first_sample_counts_three_times() {
-    let mut timeout = fresh(config());
-    answer(&mut timeout, milliseconds(100), milliseconds(100));
-    assert_eq!(timeout.srtt(), Some(milliseconds(100)));
-    assert_eq!(timeout.rttvar(), Some(milliseconds(50)));
-    assert_eq!(timeout.timeout(), milliseconds(300));
-}
-
-#[test]
 fn the_vectors_of_rfc_6298_are_exact() {
     let mut timeout = fresh(config());
-    let mut seen = Vec::new();
-    for took in [100, 200, 150] {
+    for (took, srtt_ns, rttvar_ns, timeout_ns) in [
+        (100, 100_000_000, 50_000_000, 300_000_000),
+        (200, 112_500_000, 62_500_000, 362_500_000),
+        (150, 117_187_500, 56_250_000, 342_187_500),
+    ] {
         answer(&mut timeout, milliseconds(took), milliseconds(took));
-        seen.push((timeout.srtt(), timeout.rttvar(), timeout.timeout()));
+        assert_eq!(timeout.srtt(), Some(Duration::from_nanos(srtt_ns)));
+        assert_eq!(timeout.rttvar(), Some(Duration::from_nanos(rttvar_ns)));
+        assert_eq!(timeout.timeout(), Duration::from_nanos(timeout_ns));
     }
-    let expected = [
-        (100_000, 50_000, 300_000),
-        (112_500, 62_500, 362_500),
-        (117_187, 56_250, 342_187),
-    ];
-    for ((srtt, rttvar, rto), (srtt_us, rttvar_us, rto_us)) in seen.into_iter().zip(expected) {
-        let whole = |duration: Option<Duration>| duration.map(|some| some.as_micros());
-        assert_eq!(whole(srtt), Some(srtt_us));
-        assert_eq!(whole(rttvar), Some(rttvar_us));
-        assert_eq!(rto.as_micros(), rto_us);
-    }
-    assert_eq!(timeout.srtt(), Some(Duration::from_nanos(117_187_500)));
-    assert_eq!(timeout.timeout(), Duration::from_nanos(342_187_500));
 }
 
 #[test]
 fn the_margin_multiplies_the_deviation_from_the_second_sample_on() {
-    let mut timeout = fresh(Config {
-        k_margin: 3,
-        ..config()
-    });
+    let mut timeout = fresh_with(|config| config.k_margin = 3);
     answer(&mut timeout, milliseconds(100), milliseconds(100));
     assert_eq!(timeout.timeout(), milliseconds(300));
     answer(&mut timeout, milliseconds(200), milliseconds(300));
@@ -53,19 +33,14 @@ fn the_margin_multiplies_the_deviation_from_the_second_sample_on() {
 #[test]
 fn the_deviation_counts_as_a_millisecond_at_least() {
     let mut timeout = fresh(config());
-    for number in 1..200 {
-        answer(&mut timeout, milliseconds(20), milliseconds(number));
-    }
+    answer_each(&mut timeout, 199, milliseconds(20));
     assert_eq!(timeout.srtt(), Some(milliseconds(20)));
     assert_eq!(timeout.timeout(), milliseconds(21));
 }
 
 #[test]
 fn the_timeout_is_kept_within_min_and_max() {
-    let mut short = fresh(Config {
-        min: milliseconds(40),
-        ..config()
-    });
+    let mut short = fresh_with(|config| config.min = milliseconds(40));
     answer(&mut short, milliseconds(1), milliseconds(1));
     assert_eq!(short.timeout(), milliseconds(40));
 
@@ -90,7 +65,7 @@ fn a_call_that_timed_out_is_a_sample_of_its_timeout() {
 
 #[test]
 fn without_an_slo_a_timeout_doubles_up_to_max_once_for_all_calls_that_had_it() {
-    let mut timeout = fresh(Config { slo: None, ..config() });
+    let mut timeout = fresh_with(|config| config.slo = None);
     answer(&mut timeout, milliseconds(100), milliseconds(1));
     for _ in 0..5 {
         timeout.begin(milliseconds(2));
@@ -108,10 +83,7 @@ fn without_an_slo_a_timeout_doubles_up_to_max_once_for_all_calls_that_had_it() {
 
 #[test]
 fn without_an_slo_or_max_doubling_ends_at_a_minute() {
-    let mut timeout = fresh(Config {
-        slo: None,
-        ..Config::default()
-    });
+    let mut timeout = fresh_with(|config| (config.slo, config.max) = (None, None));
     for expected in [2, 4, 8, 16, 32, 60, 60] {
         time_out(&mut timeout, milliseconds(1));
         assert_eq!(timeout.timeout(), Duration::from_secs(expected));

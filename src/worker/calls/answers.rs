@@ -1,18 +1,13 @@
 //! The outcomes of a stage's answers. An `Err` is an outcome that a hedge may improve.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
-use futures_util::FutureExt;
+use std::{sync::Mutex, time::Duration};
 
 use crate::{
+    lock::lock,
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
     store::{Retry, Snooze},
-    worker::outcome::{Outcome, panicked},
+    worker::outcome::{Outcome, caught},
 };
 
 /// The failed calls of one hedged request: whether any may have left, and the longest wait that a downstream asked for.
@@ -22,7 +17,7 @@ pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
 impl Failed {
     /// Adds a failed call.
     pub(super) fn note(&self, outcome: &Outcome) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.0);
         match outcome {
             Outcome::Retry(retry) => {
                 noted.0 |= retry.may_have_left;
@@ -35,7 +30,7 @@ impl Failed {
 
     /// The failure that stands for all.
     pub(super) fn merge_into(&self, mut outcome: Outcome) -> Outcome {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = lock(&self.0);
         match &mut outcome {
             Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
             Outcome::Snooze(snooze) => snooze.after = noted.1,
@@ -45,10 +40,9 @@ impl Failed {
     }
 }
 
-/// Checks once; a panic is an outcome like any other.
+/// Checks once.
 pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result<Outcome, Outcome> {
-    let check = AssertUnwindSafe(async { stage.check(request).await });
-    match check.catch_unwind().await {
+    match caught(async { stage.check(request).await }).await {
         Ok(Check::Ready) => Ok(Outcome::Passed),
         Ok(Check::Snooze { after }) => Ok(Outcome::Snooze(Snooze { after, error: None })),
         Ok(Check::Retry { error, after }) => Err(Outcome::Snooze(Snooze {
@@ -56,14 +50,13 @@ pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result
             error: Some(error),
         })),
         Ok(Check::Failed(error)) => Ok(Outcome::CheckFailed(error)),
-        Err(panic) => Err(Outcome::CheckFailed(panicked(panic.as_ref()))),
+        Err(panic) => Err(Outcome::CheckFailed(panic)),
     }
 }
 
-/// Sends once; a panic is an outcome like any other.
+/// Sends once.
 pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<Outcome, Outcome> {
-    let send = AssertUnwindSafe(async { stage.send(request).await });
-    match send.catch_unwind().await {
+    match caught(async { stage.send(request).await }).await {
         Ok(Sent::Receipt(receipt)) => Ok(Outcome::Receipt(receipt)),
         Ok(Sent::Retry {
             error,
@@ -75,17 +68,16 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
             may_have_left,
         })),
         Ok(Sent::Rejected(error)) => Ok(Outcome::Rejected(error)),
-        Err(panic) => Err(Outcome::retry(panicked(panic.as_ref()))),
+        Err(panic) => Err(Outcome::retry(panic)),
     }
 }
 
 /// Looks for the receipt of an earlier send.
 pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Option<Receipt>, Outcome> {
-    let found = AssertUnwindSafe(async { stage.find_receipt(request).await });
-    match found.catch_unwind().await {
-        Ok(found) => found.map_err(|error| Outcome::unsent(not_known(error))),
-        Err(panic) => Err(Outcome::unsent(panicked(panic.as_ref()))),
-    }
+    let found = caught(async { stage.find_receipt(request).await }).await;
+    found
+        .and_then(|found| found.map_err(not_known))
+        .map_err(Outcome::unsent)
 }
 
 /// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as
