@@ -1,7 +1,6 @@
 //! A circuit breaker: it stops calls to a dependency that fails.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -56,15 +55,16 @@ impl Default for BreakerPolicy {
 ///
 /// It has no clock: the time is a parameter, from tokio's [`Instant::now`] or a test's own. Cheap to clone; clones
 /// share it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Breaker(Arc<Mutex<Inner>>);
 
+#[derive(Debug)]
 struct Inner {
     policy: BreakerPolicy,
     /// Counts the changes of state; a permit belongs to the epoch in which it was given.
     epoch: u64,
     state: BreakerState,
-    /// The probes of this epoch that are under way, and those that have succeeded.
+    /// The calls of this epoch that are under way, and the probes that have succeeded.
     running: u32,
     succeeded: u32,
     window: Window,
@@ -116,16 +116,6 @@ impl Failure for Refused {
     }
 }
 
-impl fmt::Debug for Breaker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = self.inner();
-        f.debug_struct("Breaker")
-            .field("policy", &inner.policy)
-            .field("state", &inner.state)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Breaker {
     /// A closed breaker without samples.
     #[must_use]
@@ -151,27 +141,19 @@ impl Breaker {
     pub fn try_acquire(&self, now: Instant) -> Result<Permit, Refused> {
         let mut inner = self.inner();
         inner.leave_open(now);
-        let probe = match inner.state {
-            BreakerState::Closed => false,
-            BreakerState::Open { until } => {
-                return Err(Refused {
-                    retry_after: until.saturating_duration_since(now),
-                });
-            }
-            BreakerState::HalfOpen if inner.running + inner.succeeded >= inner.probes() => {
-                return Err(Refused {
-                    retry_after: PROBES_UNDER_WAY,
-                });
-            }
-            BreakerState::HalfOpen => {
-                inner.running += 1;
-                true
-            }
+        let refused_for = match inner.state {
+            BreakerState::Closed => None,
+            BreakerState::Open { until } => Some(until.saturating_duration_since(now)),
+            BreakerState::HalfOpen => (inner.running + inner.succeeded >= inner.probes()).then_some(PROBES_UNDER_WAY),
         };
+        if let Some(retry_after) = refused_for {
+            return Err(Refused { retry_after });
+        }
+        inner.running += 1;
         Ok(Permit {
             breaker: self.clone(),
             epoch: inner.epoch,
-            probe,
+            probe: inner.state == BreakerState::HalfOpen,
         })
     }
 
@@ -264,7 +246,7 @@ impl Permit {
                 }
             }
             BreakerState::HalfOpen if failed || slow => inner.open(now),
-            // The permit's drop subtracts it from the running probes.
+            // The permit's drop subtracts it from the running calls.
             BreakerState::HalfOpen => {
                 inner.succeeded += 1;
                 if inner.succeeded >= inner.probes() {

@@ -131,30 +131,18 @@ impl<W: Into<String>> FromIterator<W> for RetryOn {
 impl RetryOn {
     /// Whether this failure is worth another attempt.
     #[must_use]
-    pub fn lists(&self, failure: &impl Failure) -> bool {
-        let class = failure.class();
-        let code = failure.code();
+    pub fn lists(&self, failure: &dyn Failure) -> bool {
+        let (class, code) = (failure.class(), failure.code());
         class != Class::Refused && (self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code)))
     }
 }
 
 /// A policy whose attempts may take longer than its deadline allows; printed as the inequality with its numbers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub struct OverBudget(Box<RetryPolicy>);
-
-impl OverBudget {
-    /// How long the attempts may take.
-    #[must_use]
-    pub fn w_retry(&self) -> Duration {
-        self.0.w_retry()
-    }
-
-    /// How long they are allowed to take.
-    #[must_use]
-    pub fn budget(&self) -> Duration {
-        self.0.budget()
-    }
-}
+pub struct OverBudget(
+    /// The policy.
+    pub Box<RetryPolicy>,
+);
 
 impl fmt::Display for OverBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,12 +152,12 @@ impl fmt::Display for OverBudget {
             f,
             "W_retry ≤ deadline − margin does not hold: \
              attempts · timeout + Σ min(cap, base · factor^k + jitter) = {attempts} · {}",
-            Milliseconds(self.0.timeout)
+            milliseconds(self.0.timeout)
         )?;
         let waits = attempts - 1;
         for k in 0..waits.min(SHOWN) {
             let opening = if k == 0 { " + (" } else { " + " };
-            write!(f, "{opening}{}", Milliseconds(self.0.backoff.upper_bound(k)))?;
+            write!(f, "{opening}{}", milliseconds(self.0.backoff.upper_bound(k)))?;
         }
         if waits > SHOWN {
             write!(f, " + … {waits} waits in all")?;
@@ -178,27 +166,15 @@ impl fmt::Display for OverBudget {
             f,
             "{} = {} ms > {} − {} = {} ms",
             if waits > 0 { ")" } else { "" },
-            Milliseconds(self.w_retry()),
-            Milliseconds(self.0.deadline),
-            Milliseconds(self.0.margin),
-            Milliseconds(self.budget())
+            milliseconds(self.0.w_retry()),
+            milliseconds(self.0.deadline),
+            milliseconds(self.0.margin),
+            milliseconds(self.0.budget())
         )
     }
 }
 
-/// A duration as milliseconds, with the decimals it needs.
-struct Milliseconds(Duration);
-
-impl fmt::Display for Milliseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanoseconds = self.0.as_nanos();
-        let whole = nanoseconds / 1_000_000;
-        match nanoseconds % 1_000_000 {
-            0 => write!(f, "{whole}"),
-            rest => {
-                let decimals = format!("{rest:06}");
-                write!(f, "{whole}.{}", decimals.trim_end_matches('0'))
-            }
-        }
-    }
+/// A duration in milliseconds, which `{}` prints with the decimals that it needs.
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
 }

@@ -81,17 +81,14 @@ impl HedgeShare {
         });
     }
 
-    /// Room for one hedge, if there is any; returned when dropped unused.
-    fn room(&self) -> Option<Room<'_>> {
+    /// Reserves one hedge, if the balance allows it; dropped unused, the reservation is paid back.
+    fn reserve(&self) -> Option<Reservation<'_>> {
         self.earned
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
                 earned.checked_sub(ONE_HEDGE)
             })
-            .ok()
-            .map(|_| Room {
-                share: self,
-                used: false,
-            })
+            .is_ok()
+            .then(|| Reservation(self))
     }
 }
 
@@ -100,24 +97,20 @@ fn millionths(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * 1e6 + 1e-6) as u64
 }
 
-/// Room for one hedge.
-struct Room<'a> {
-    share: &'a HedgeShare,
-    used: bool,
-}
+/// One hedge, paid for.
+struct Reservation<'a>(&'a HedgeShare);
 
-impl Room<'_> {
-    fn fill(mut self) {
-        self.used = true;
-        self.share.hedges.fetch_add(1, Ordering::Relaxed);
+impl Reservation<'_> {
+    fn spend(self) {
+        self.0.hedges.fetch_add(1, Ordering::Relaxed);
+        // Without the drop, which would pay it back.
+        std::mem::forget(self);
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if !self.used {
-            self.share.earn(ONE_HEDGE);
-        }
+        self.0.earn(ONE_HEDGE);
     }
 }
 
@@ -157,7 +150,7 @@ where
 
 /// [`hedge`], where each further call asks for permission first, such as a slot of a rate limit.
 ///
-/// `may_start(n)` is called when `call(n)` is due and `share` has room for it; it may wait, and running calls go on
+/// `may_start(n)` is called when `call(n)` is due and `share` allows it; it may wait, and running calls go on
 /// meanwhile. After a `false` no further call is started. When the answer comes first, the future is dropped with its
 /// reservation: a hedge that did not start counts neither as a hedge nor against the share.
 pub async fn hedge_if<T, E, F, P>(
@@ -182,11 +175,11 @@ where
     for number in 1..=max_extra {
         let permitted = async {
             tokio::time::sleep(after).await;
-            let room = share.room()?;
-            may_start(number).await.then_some(room)
+            let reservation = share.reserve()?;
+            may_start(number).await.then_some(reservation)
         };
         tokio::pin!(permitted);
-        let room = loop {
+        let reservation = loop {
             tokio::select! {
                 biased;
                 Some((caller, result)) = race.running.next() => {
@@ -194,11 +187,11 @@ where
                         return outcome;
                     }
                 }
-                room = &mut permitted => break room,
+                reservation = &mut permitted => break reservation,
             }
         };
-        let Some(room) = room else { break };
-        room.fill();
+        let Some(reservation) = reservation else { break };
+        reservation.spend();
         race.hedges = number;
         race.running.push(numbered(number, call(number)));
     }

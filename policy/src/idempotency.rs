@@ -35,14 +35,12 @@ where
     Idempotent {
         key_fn,
         f,
-        seen: Seen {
-            window,
-            keys: Mutex::new(Keys {
-                entries: HashMap::new(),
-                by_age: BTreeMap::new(),
-                next: 0,
-            }),
-        },
+        window,
+        keys: Mutex::new(Keys {
+            entries: HashMap::new(),
+            by_age: BTreeMap::new(),
+            next: 0,
+        }),
     }
 }
 
@@ -50,14 +48,15 @@ where
 pub struct Idempotent<K, T, E, F, G> {
     key_fn: G,
     f: F,
-    seen: Seen<K, T, E>,
+    window: Duration,
+    keys: Mutex<Keys<K, T, E>>,
 }
 
 impl<K, T, E, F, G> fmt::Debug for Idempotent<K, T, E, F, G> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Idempotent")
-            .field("window", &self.seen.window)
+            .field("window", &self.window)
             .finish_non_exhaustive()
     }
 }
@@ -76,7 +75,7 @@ impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
     {
         let key = (self.key_fn)(&x);
         loop {
-            match self.seen.enter(&key) {
+            match self.enter(&key) {
                 Entered::Follows(mut outcome) => {
                     // Without an outcome the first call was dropped: the next round begins another.
                     if let Ok(outcome) = outcome.wait_for(Option::is_some).await
@@ -96,18 +95,41 @@ impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
 
     /// The number of keys in memory, including those whose window is over and that no call has removed yet.
     pub fn keys(&self) -> usize {
-        self.seen.keys().entries.len()
+        lock(&self.keys).entries.len()
     }
+
+    fn enter(&self, key: &K) -> Entered<'_, K, T, E> {
+        let mut keys = lock(&self.keys);
+        // Read under the lock, so that entries are numbered by age.
+        let began = Instant::now();
+        keys.forget_before(began, self.window);
+        if let Some(entry) = keys.entries.get(key) {
+            return Entered::Follows(entry.outcome.clone());
+        }
+        let number = keys.next;
+        keys.next += 1;
+        let (sender, outcome) = watch::channel(None);
+        keys.by_age.insert(number, key.clone());
+        let entry = Entry { number, began, outcome };
+        keys.entries.insert(key.clone(), entry);
+        Entered::Leads(First {
+            keys: &self.keys,
+            key: key.clone(),
+            number,
+            outcome: sender,
+            result: None,
+        })
+    }
+}
+
+fn lock<K, T, E>(keys: &Mutex<Keys<K, T, E>>) -> MutexGuard<'_, Keys<K, T, E>> {
+    // Of the caller's code, only the comparison and the cloning of keys runs under the lock.
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Outcome<T, E> = Option<Result<T, E>>;
 
 /// The keys of the last window.
-struct Seen<K, T, E> {
-    window: Duration,
-    keys: Mutex<Keys<K, T, E>>,
-}
-
 struct Keys<K, T, E> {
     entries: HashMap<K, Entry<T, E>>,
     /// The same keys by the number of their entry, which is by age.
@@ -125,43 +147,6 @@ struct Entry<T, E> {
 enum Entered<'a, K: Eq + Hash, T, E> {
     Leads(First<'a, K, T, E>),
     Follows(watch::Receiver<Outcome<T, E>>),
-}
-
-impl<K: Eq + Hash, T, E> Seen<K, T, E> {
-    fn enter(&self, key: &K) -> Entered<'_, K, T, E>
-    where
-        K: Clone,
-    {
-        let mut keys = self.keys();
-        // Read under the lock, so that entries are numbered by age.
-        let now = Instant::now();
-        keys.forget_before(now, self.window);
-        if let Some(entry) = keys.entries.get(key) {
-            return Entered::Follows(entry.outcome.clone());
-        }
-        let number = keys.next;
-        keys.next += 1;
-        let (outcome, receiver) = watch::channel(None);
-        keys.by_age.insert(number, key.clone());
-        let entry = Entry {
-            number,
-            began: now,
-            outcome: receiver,
-        };
-        keys.entries.insert(key.clone(), entry);
-        Entered::Leads(First {
-            seen: self,
-            key: key.clone(),
-            number,
-            outcome,
-            result: None,
-        })
-    }
-
-    fn keys(&self) -> MutexGuard<'_, Keys<K, T, E>> {
-        // Of the caller's code, only the comparison and the cloning of keys runs under the lock.
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<K: Eq + Hash, T, E> Keys<K, T, E> {
@@ -190,7 +175,7 @@ impl<K: Eq + Hash, T, E> Keys<K, T, E> {
 
 /// The first call of a key, while it runs. When it is dropped without a result, a waiting call takes its place.
 struct First<'a, K: Eq + Hash, T, E> {
-    seen: &'a Seen<K, T, E>,
+    keys: &'a Mutex<Keys<K, T, E>>,
     key: K,
     number: u64,
     outcome: watch::Sender<Outcome<T, E>>,
@@ -202,7 +187,7 @@ impl<K: Eq + Hash, T, E> Drop for First<'_, K, T, E> {
         let result = self.result.take();
         if !matches!(result, Some(Ok(_))) {
             // Before the waiting calls get the failure: a call after them runs `f` again.
-            self.seen.keys().forget(self.number, &self.key);
+            lock(self.keys).forget(self.number, &self.key);
         }
         if result.is_some() {
             self.outcome.send_replace(result);

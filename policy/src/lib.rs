@@ -57,6 +57,8 @@ mod failure;
 mod hedge;
 mod idempotency;
 mod retry;
+#[cfg(test)]
+mod testing;
 mod timeout;
 
 pub use backoff::Backoff;
@@ -67,8 +69,3 @@ pub use hedge::{HedgeShare, Hedged, hedge, hedge_if};
 pub use idempotency::{Idempotent, ensure_idempotent};
 pub use retry::{AttemptError, RetryError, retry};
 pub use timeout::{TimedOut, remaining, with_timeout};
-
-#[cfg(test)]
-fn milliseconds(value: u64) -> std::time::Duration {
-    std::time::Duration::from_millis(value)
-}

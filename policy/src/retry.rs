@@ -6,7 +6,7 @@ use rand::Rng;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Class, Failure, OverBudget, RetryPolicy, TimedOut, remaining, with_timeout};
+use super::{Failure, OverBudget, RetryPolicy, TimedOut, remaining, with_timeout};
 
 #[cfg(test)]
 mod tests;
@@ -23,25 +23,12 @@ pub enum AttemptError<E> {
 }
 
 impl<E: Failure> AttemptError<E> {
-    fn failure(&self) -> &dyn Failure {
+    /// Its class, code and `Retry-After`.
+    pub fn failure(&self) -> &dyn Failure {
         match self {
             Self::TimedOut(error) => error,
             Self::Failed(error) => error,
         }
-    }
-}
-
-impl<E: Failure> Failure for AttemptError<E> {
-    fn class(&self) -> Class {
-        self.failure().class()
-    }
-
-    fn code(&self) -> &str {
-        self.failure().code()
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        self.failure().retry_after()
     }
 }
 
@@ -122,56 +109,57 @@ where
     let began = Instant::now();
     let budget = remaining().map_or(policy.budget(), |left| left.min(policy.budget()));
     let budget = whole_milliseconds(budget);
-    let mut begun = 0;
+    let mut attempts = 0;
     let mut last = None;
     loop {
         let left = budget.saturating_sub(began.elapsed());
         if left.is_zero() {
             return Err(RetryError::DeadlineExceeded {
-                attempts: begun,
+                attempts,
                 last,
                 wait: Duration::ZERO,
                 left,
             });
         }
         let attempt = async {
-            begun += 1;
-            with_timeout(policy.timeout.min(left), call(begun)).await
+            attempts += 1;
+            with_timeout(policy.timeout.min(left), call(attempts)).await
         };
         let failure = match cancel.run_until_cancelled(attempt).await {
-            None => return Err(RetryError::Cancelled { attempts: begun }),
+            None => return Err(RetryError::Cancelled { attempts }),
             Some(Ok(Ok(value))) => return Ok(value),
             Some(Ok(Err(error))) => AttemptError::Failed(error),
             Some(Err(error)) => AttemptError::TimedOut(error),
         };
-        if !policy.retry_on.lists(&failure) {
+        if !policy.retry_on.lists(failure.failure()) {
             return Err(RetryError::NotRetried {
-                attempts: begun,
+                attempts,
                 last: failure,
             });
         }
-        if begun >= policy.attempts {
+        if attempts >= policy.attempts {
             return Err(RetryError::Exhausted {
-                attempts: begun,
+                attempts,
                 last: failure,
             });
         }
 
         let wait = failure
+            .failure()
             .retry_after()
             .filter(|_| policy.respect_retry_after)
-            .unwrap_or_else(|| whole_milliseconds(policy.backoff.delay(begun, rng.random_range(-1.0..1.0))));
+            .unwrap_or_else(|| whole_milliseconds(policy.backoff.delay(attempts, rng.random_range(-1.0..1.0))));
         let left = budget.saturating_sub(began.elapsed());
         if wait >= left {
             return Err(RetryError::DeadlineExceeded {
-                attempts: begun,
+                attempts,
                 last: Some(failure),
                 wait,
                 left,
             });
         }
         if !wait.is_zero() && cancel.run_until_cancelled(sleep(wait)).await.is_none() {
-            return Err(RetryError::Cancelled { attempts: begun });
+            return Err(RetryError::Cancelled { attempts });
         }
         last = Some(failure);
     }

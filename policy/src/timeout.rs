@@ -67,10 +67,10 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::milliseconds;
+    use crate::testing::milliseconds;
 
     #[tokio::test(start_paused = true)]
-    async fn what_answers_in_time_is_heard() {
+    async fn an_answer_in_time_is_returned() {
         assert_eq!(with_timeout(milliseconds(5), ready(1)).await, Ok(1));
         let late = async {
             sleep(milliseconds(5)).await;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_is_an_error_that_says_how_long_it_had() {
+    async fn a_late_answer_is_an_error_with_the_limit() {
         let began = Instant::now();
         let error = with_timeout(milliseconds(250), pending::<()>()).await.unwrap_err();
         assert_eq!(began.elapsed(), milliseconds(250));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_time_nothing_is_begun() {
+    async fn without_time_the_future_is_not_polled() {
         let begun = with_timeout(Duration::ZERO, async { panic!("begun") }).await;
         assert!(begun.is_err());
     }

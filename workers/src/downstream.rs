@@ -21,8 +21,8 @@ pub(crate) async fn run(
     let responder = match server.callback_url {
         Some(url) => {
             let headers = header_map(&server.callback_headers).context("--callback-header")?;
-            let responder =
-                CallbackResponder::new(url, headers).context("cannot make an HTTP client for --callback-url")?;
+            let responder = CallbackResponder::new(url, headers);
+            let responder = responder.context("cannot make an HTTP client for --callback-url")?;
             Some(Arc::new(responder) as Arc<dyn Responder>)
         }
         None => {
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let listener = TcpListener::bind(server.listen)
         .await
         .with_context(|| format!("cannot listen on {}: choose another --listen", server.listen))?;
-    let address = listener.local_addr().context("cannot tell the address")?;
+    let address = listener.local_addr().context("cannot read the address")?;
     tracing::info!(%address, "the simulated downstream listens");
     if server.print_address || server.listen.port() == 0 {
         let mut stdout = std::io::stdout();

@@ -13,7 +13,7 @@
 
 mod problem;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -23,13 +23,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use serde_json::Map;
+use serde_json::Value;
 use tidegate::{request::RequestId, stage::Receipt};
-use tokio::{net::TcpListener, time::sleep};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::problem::Problem;
-use crate::simulate::{Checked, Downstream, SendAnswer, Stats};
+use crate::simulate::{Downstream, Refusal, Stats};
 
 /// The longest time that a send without an answer is held open.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -76,19 +76,11 @@ async fn check(
     Path(kind): Path<String>,
     headers: HeaderMap,
     _payload: Bytes,
-) -> Result<StatusCode, Problem> {
-    let id = headers
-        .contains_key(IDEMPOTENCY_KEY)
-        .then(|| request_id(&headers))
-        .transpose()?;
-    let too_many = "too many checks at once";
-    Err(match server.downstream.check(id, &kind).await {
-        Checked::Ready => return Ok(StatusCode::OK),
-        Checked::Snooze { after } => Problem::new(StatusCode::TOO_EARLY, "snooze", "this cannot run yet").after(after),
-        Checked::Never => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_possible", "this can never run"),
-        Checked::TooMany { after } => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", too_many).after(after),
-        Checked::UnknownKind => Problem::unknown_kind(&kind),
-    })
+) -> Result<(), Problem> {
+    let has_id = headers.contains_key(IDEMPOTENCY_KEY);
+    let id = has_id.then(|| request_id(&headers)).transpose()?;
+    let checked = server.downstream.check(id, &kind).await;
+    checked.map_err(|refusal| Problem::refusal(refusal, &kind))
 }
 
 async fn send(
@@ -97,30 +89,19 @@ async fn send(
     headers: HeaderMap,
     _payload: Bytes,
 ) -> Result<Response, Problem> {
-    let id = request_id(&headers)?;
-    let too_many = "too many sends in a second";
-    Err(match server.downstream.send(id, &kind).await {
-        SendAnswer::Taken(receipt) => return Ok(taken(receipt)),
-        SendAnswer::Rejected => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "this request is rejected"),
-        SendAnswer::Broken => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "broken", "something went wrong"),
-        SendAnswer::Silence => {
-            tokio::select! {
-                () = server.shutdown.cancelled() => {}
-                () = sleep(SILENCE) => {}
-            }
-            Problem::new(StatusCode::GATEWAY_TIMEOUT, "no_answer", "there is no answer")
-        }
-        SendAnswer::TooMany { after } => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", too_many).after(after),
-        SendAnswer::UnknownKind => Problem::unknown_kind(&kind),
-    })
+    let answer = server.downstream.send(request_id(&headers)?, &kind).await;
+    if answer == Err(Refusal::Silence) {
+        let _ = timeout(SILENCE, server.shutdown.cancelled()).await;
+    }
+    answer.map(taken).map_err(|refusal| Problem::refusal(refusal, &kind))
 }
 
 async fn receipt(
     State(server): State<Server>,
     Path((kind, id)): Path<(String, RequestId)>,
 ) -> Result<Response, Problem> {
-    let receipt = server.downstream.find_receipt(id, &kind);
     let missing = || Problem::new(StatusCode::NOT_FOUND, "no_receipt", "this request was not taken");
+    let receipt = server.downstream.find_receipt(id, &kind);
     receipt.map(taken).ok_or_else(missing)
 }
 
@@ -145,13 +126,9 @@ fn taken(receipt: Receipt) -> Response {
         Some(_) => StatusCode::OK,
         None => StatusCode::ACCEPTED,
     };
-    let mut body = Map::new();
-    body.extend(
-        receipt
-            .reference
-            .map(|reference| ("reference".to_owned(), reference.into())),
-    );
-    body.extend(receipt.response.map(|response| ("response".to_owned(), response)));
+    let reference = receipt.reference.map(|reference| ("reference", reference.into()));
+    let response = receipt.response.map(|response| ("response", response));
+    let body: BTreeMap<&str, Value> = reference.into_iter().chain(response).collect();
     (status, Json(body)).into_response()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `docs/http-stage.md` describes the protocol for authors of services. In short: the payload is `POST`ed to
 //! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <request id>`,
-//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL looks for its
+//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL asks for its
 //! receipt.
 //!
 //! | answer | check | send | receipt |
@@ -33,14 +33,13 @@ use tidegate::{
     stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
 };
 
-pub(crate) use self::retry_after::retry_after;
-use self::service::Service;
 pub use self::{
-    header::{HeaderError, HeaderLine, header_map},
+    header::{HeaderLine, header_map},
     options::{HttpOptions, UrlFor},
-    url_template::{UrlTemplate, UrlTemplateError},
+    url_template::UrlTemplate,
 };
-use crate::kinds::BUILT_IN;
+pub(crate) use self::{retry_after::retry_after, service::Service};
+use crate::{ParseError, kinds::BUILT_IN};
 
 /// Why HTTP stages cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -52,19 +51,14 @@ pub enum HttpStageError {
     #[error("--receipt-url is asked before a send: give --send-url too")]
     ReceiptWithoutSend,
     /// A receipt URL that is the same for all requests.
-    #[error("--receipt-url must say where the request's id goes: put {{id}} into it")]
+    #[error("--receipt-url has no place for the request's id: put {{id}} into it")]
     ReceiptWithoutId,
     /// Two URLs where one is called.
-    #[error("{flag} is given twice for {kind}: keep one")]
-    Twice {
-        /// Which option.
-        flag: &'static str,
-        /// For what.
-        kind: String,
-    },
+    #[error("{0} is given twice for {1}: keep one")]
+    Twice(&'static str, String),
     /// A header that cannot be sent.
     #[error(transparent)]
-    Header(#[from] HeaderError),
+    Header(#[from] ParseError),
     /// The machine cannot make an HTTP client.
     #[error("cannot make an HTTP client: {0}")]
     Client(#[source] reqwest::Error),
@@ -80,43 +74,39 @@ pub enum HttpStageError {
 pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
     options.validate()?;
     let service = Arc::new(Service::new(options)?);
-    let own = options.all_urls().filter_map(|url| url.kind.as_deref());
-    let kinds: BTreeSet<&str> = BUILT_IN
-        .iter()
-        .map(|(kind, _)| *kind)
-        .chain(options.kinds.iter().map(String::as_str))
-        .chain(own)
-        .collect();
+    let own = options.all_urls().filter_map(|url| url.kind.as_ref());
+    let mut kinds: BTreeSet<&str> = options.kinds.iter().chain(own).map(String::as_str).collect();
+    kinds.extend(BUILT_IN.map(|(kind, _)| kind));
     let mut stages = Stages::new();
     for kind in kinds {
-        let url = |urls| options::url_for(urls, kind);
-        if let Some(url) = url(&options.check_urls) {
-            let service = service.clone();
-            stages = stages.readiness(kind, HttpReadiness { service, url });
+        let (readiness, transact) = stages_of(&service, options, kind);
+        if let Some(readiness) = readiness {
+            stages = stages.readiness(kind, readiness);
         }
-        if let Some(send) = url(&options.send_urls) {
-            let service = service.clone();
-            let receipt = url(&options.receipt_urls);
-            stages = stages.transact(kind, HttpTransact { service, send, receipt });
+        if let Some(transact) = transact {
+            stages = stages.transact(kind, transact);
         }
     }
     Ok(stages)
 }
 
-/// The stages of one kind, for tests that call both.
-#[cfg(test)]
-pub(crate) fn stage_for(options: &HttpOptions, kind: &str) -> (HttpReadiness, HttpTransact) {
-    let service = Arc::new(Service::new(options).unwrap());
+/// The stages of one kind for which `options` have a URL.
+pub(crate) fn stages_of(
+    service: &Arc<Service>,
+    options: &HttpOptions,
+    kind: &str,
+) -> (Option<HttpReadiness>, Option<HttpTransact>) {
     let url = |urls| options::url_for(urls, kind);
-    let readiness = HttpReadiness {
-        service: service.clone(),
-        url: url(&options.check_urls).unwrap(),
-    };
-    let transact = HttpTransact {
-        service,
-        send: url(&options.send_urls).unwrap(),
+    let service = || service.clone();
+    let readiness = url(&options.check_urls).map(|url| HttpReadiness {
+        service: service(),
+        url,
+    });
+    let transact = url(&options.send_urls).map(|send| HttpTransact {
+        service: service(),
+        send,
         receipt: url(&options.receipt_urls),
-    };
+    });
     (readiness, transact)
 }
 
@@ -128,8 +118,7 @@ pub(crate) struct HttpReadiness {
 
 impl Readiness for HttpReadiness {
     async fn check(&self, request: &Request) -> Check {
-        let answer = self.service.call(Method::POST, &self.url, request).await;
-        outcome::check(answer)
+        outcome::check(self.service.call(Method::POST, &self.url, request).await)
     }
 }
 
@@ -142,8 +131,7 @@ pub(crate) struct HttpTransact {
 
 impl Transact for HttpTransact {
     async fn send(&self, request: &Request) -> Sent {
-        let answer = self.service.call(Method::POST, &self.send, request).await;
-        outcome::sent(answer)
+        outcome::sent(self.service.call(Method::POST, &self.send, request).await)
     }
 
     /// Without a receipt URL nothing is found and the request is sent again: the service then has to recognise the
@@ -152,8 +140,7 @@ impl Transact for HttpTransact {
         let Some(url) = &self.receipt else {
             return Ok(None);
         };
-        let answer = self.service.call(Method::GET, url, request).await;
-        outcome::found(answer)
+        outcome::found(self.service.call(Method::GET, url, request).await)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use tidegate::request::Flow;
 
+use crate::ParseError;
+
 /// The kinds that every database has.
 pub(crate) const BUILT_IN: [(&str, Flow); 4] = [
     ("public_decrypt", Flow::Decrypt),
@@ -10,8 +12,12 @@ pub(crate) const BUILT_IN: [(&str, Flow); 4] = [
     ("direct", Flow::Direct),
 ];
 
-/// Whether a kind can have this name: lower snake case, from a letter, 63 characters at most.
-pub(crate) fn is_kind_name(name: &str) -> bool {
+/// Reads the name of a kind.
+pub(crate) fn kind_name(text: &str) -> Result<String, ParseError> {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    name.len() <= 63 && name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(word)
+    if text.len() <= 63 && text.starts_with(|first: char| first.is_ascii_lowercase()) && text.bytes().all(word) {
+        return Ok(text.to_owned());
+    }
+    let rule = "it is lower snake case, at most 63 characters, and starts with a letter";
+    Err(ParseError(format!("\"{text}\" is not a kind's name: {rule}")))
 }

@@ -10,18 +10,21 @@ pub mod downstream_server;
 pub mod http_stage;
 mod kinds;
 pub mod simulate;
-
-/// A request of `kind`, for tests.
 #[cfg(test)]
-fn request(kind: &str) -> tidegate::request::Request {
-    tidegate::request::Request {
-        id: tidegate::request::RequestId(uuid::Uuid::now_v7()),
-        kind: kind.to_owned(),
-        payload: serde_json::value::to_raw_value(&serde_json::json!({ "secret": 7 })).unwrap(),
-        attempt: 2,
-        attempts_max: 3,
-        deadline_at: chrono::Utc::now(),
-        submitter: None,
-        phases: None,
+mod testing;
+
+/// Why a text is not the value of an option, and how to write one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParseError(String);
+
+/// The options of a command line with these flags.
+fn from_flags<T: clap::Args>(flags: &str) -> T {
+    #[derive(clap::Parser)]
+    struct CommandLine<T: clap::Args> {
+        #[command(flatten)]
+        options: T,
     }
+    let words = ["x"].into_iter().chain(flags.split_whitespace());
+    <CommandLine<T> as clap::Parser>::parse_from(words).options
 }

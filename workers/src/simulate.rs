@@ -4,51 +4,43 @@
 //! got before and has no further effect. A simulated downstream inside a worker ends with that worker; where workers
 //! are killed and effects are counted, run it as a server ([`downstream_server`](crate::downstream_server)).
 
-mod answers;
 mod chance;
 mod deliveries;
 mod kinds;
 mod latency;
 mod limits;
-mod log;
-mod memory;
 mod options;
+mod record;
+mod refusal;
 mod responder;
 mod responses;
 mod stage;
-mod stats;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rand::{Rng, rngs::SmallRng};
-use tidegate::{
-    request::{Flow, RequestId},
-    stage::Receipt,
-};
+use tidegate::{request::RequestId, stage::Receipt};
 use tokio::time::{Instant, sleep};
 
 pub use self::{
-    answers::{Checked, SendAnswer},
-    chance::{Chance, NotAChance},
-    kinds::{KindError, SimulatedKind},
-    latency::{Latency, LatencyError},
+    chance::Chance,
+    kinds::SimulatedKind,
+    latency::Latency,
     options::{RespondBy, SimulateError, SimulateOptions},
-    responder::{CallbackResponder, Delivered, Delivery, NotDelivered, Responder, StoreResponder},
+    record::Stats,
+    refusal::Refusal,
+    responder::{CallbackResponder, Delivery, NotDelivered, Responder, StoreResponder},
     stage::{SimulatedStage, stages},
-    stats::Stats,
 };
 use self::{
     chance::Dice,
     deliveries::Deliveries,
-    kinds::Shape,
     limits::{ConcurrencyLimit, RateLimit},
-    log::EventLog,
-    memory::{Fate, Memory},
-    stats::Counters,
+    record::Record,
 };
 
 /// A simulated fault of one send.
@@ -60,6 +52,16 @@ enum Fault {
     Silence,
 }
 
+/// The result of a request's sends, decided at its first send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Rejected,
+    Taken {
+        /// Whether a response follows.
+        answered: bool,
+    },
+}
+
 /// When a check that broke the concurrency limit may be repeated.
 const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -68,14 +70,14 @@ pub struct Downstream {
     options: SimulateOptions,
     /// Answer at once and keep no memory: for benchmarks, which would measure the bookkeeping too.
     bare: bool,
-    kinds: BTreeMap<String, Shape>,
+    kinds: BTreeMap<String, SimulatedKind>,
     dice: Dice,
-    memory: Memory,
+    /// By idempotency key. It grows by some fifty bytes a request.
+    fates: Mutex<HashMap<RequestId, Fate>>,
     rate: Mutex<RateLimit>,
     checks: ConcurrencyLimit,
-    counters: Arc<Counters>,
-    log: Arc<EventLog>,
-    deliveries: Option<Deliveries>,
+    record: Arc<Record>,
+    deliveries: Option<Arc<Deliveries>>,
 }
 
 impl Downstream {
@@ -86,132 +88,130 @@ impl Downstream {
     /// When chances add up to more than one, or the log cannot be written.
     pub fn new(options: SimulateOptions, responder: Option<Arc<dyn Responder>>) -> Result<Self, SimulateError> {
         options.validate()?;
-        let log = Arc::new(EventLog::open(options.log.as_deref())?);
-        let counters = Arc::new(Counters::default());
+        let record = Arc::new(Record::open(options.log.as_deref())?);
         Ok(Self {
             bare: options.is_bare(),
-            kinds: kinds::shapes(options.shares, &options.kinds),
+            kinds: kinds::served(options.shares, &options.kinds),
             dice: Dice::new(options.seed.unwrap_or_else(rand::random)),
-            memory: Memory::default(),
+            fates: Mutex::default(),
             rate: Mutex::new(RateLimit::new(options.rate, options.burst)),
             checks: ConcurrencyLimit::new(options.check_concurrency),
-            deliveries: responder.map(|responder| Deliveries::new(responder, counters.clone(), log.clone())),
-            counters,
-            log,
+            deliveries: responder.map(|responder| Arc::new(Deliveries::new(responder, record.clone()))),
+            record,
             options,
         })
     }
 
     /// Whether request `id` can run now.
-    pub async fn check(&self, id: Option<RequestId>, kind: &str) -> Checked {
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot, or why the check was refused.
+    pub async fn check(&self, id: Option<RequestId>, kind: &str) -> Result<(), Refusal> {
         if !self.kinds.contains_key(kind) {
-            return Checked::UnknownKind;
+            return Err(Refusal::UnknownKind);
         }
-        self.counters.checks.add();
+        let note = |event, count: fn(&mut Stats)| self.record.note(id, kind, event, count);
+        note("check", |stats| stats.checks += 1);
         if self.bare {
-            return Checked::Ready;
+            return Ok(());
         }
 
-        self.note(id, kind, "check");
-        let Some(_running) = self.checks.begin() else {
-            self.counters.concurrency_violations.add();
-            self.note(id, kind, "check_beyond_limit");
-            return Checked::TooMany { after: CHECK_AGAIN };
-        };
+        let (running, at_once) = self.checks.begin();
+        {
+            let most = &mut self.record.stats().max_checks_at_once;
+            *most = (*most).max(at_once as u64);
+        }
+        if running.is_none() {
+            note("check_beyond_limit", |stats| stats.concurrency_violations += 1);
+            return Err(Refusal::TooMany { after: CHECK_AGAIN });
+        }
         let mut dice = self.dice.roll();
         let drawn: f64 = dice.random();
         pass(self.options.readiness_latency.draw(&mut dice)).await;
         let never = self.options.check_failure_rate.get();
         if drawn < never {
-            self.counters.checks_failed.add();
-            self.note(id, kind, "check_failed");
-            return Checked::Never;
+            note("check_failed", |stats| stats.checks_failed += 1);
+            return Err(Refusal::NotPossible);
         }
         if drawn < never + self.options.not_yet_rate.get() {
-            self.counters.checks_not_yet.add();
-            self.note(id, kind, "snooze");
+            note("snooze", |stats| stats.checks_not_yet += 1);
             let after = self.options.not_yet_after;
-            return Checked::Snooze {
+            return Err(Refusal::NotYet {
                 after: (!after.is_zero()).then_some(after),
-            };
+            });
         }
-        self.note(id, kind, "ready");
-        Checked::Ready
+        note("ready", |_| ());
+        Ok(())
     }
 
     /// Takes request `id`, unless an option makes this send fail.
     ///
     /// The effect comes first and the answer after the latency, so that the effect stays when the caller gives up
     /// before the answer, as with a real downstream.
-    pub async fn send(&self, id: RequestId, kind: &str) -> SendAnswer {
-        let Some(&shape) = self.kinds.get(kind) else {
-            return SendAnswer::UnknownKind;
-        };
-        self.counters.sends.add();
+    ///
+    /// # Errors
+    ///
+    /// Why there is no receipt; the request may have been taken all the same.
+    pub async fn send(&self, id: RequestId, kind: &str) -> Result<Receipt, Refusal> {
+        let kind = self.kinds.get(kind).ok_or(Refusal::UnknownKind)?;
+        let note = |event, count: fn(&mut Stats)| self.record.note(id, &kind.name, event, count);
+        note("send", |stats| stats.sends += 1);
         if self.bare {
-            self.counters.taken.add();
-            if shape.flow != Flow::Direct {
-                self.answer(id, kind, shape, &mut self.dice.roll());
-            }
-            return SendAnswer::Taken(self.receipt(id, shape, true));
+            self.record.stats().taken += 1;
+            self.answer(id, kind, &mut self.dice.roll());
+            return Ok(self.receipt(id, kind, true));
         }
 
-        self.note(id, kind, "send");
-        let arrival = self.rate_limit().arrive(Instant::now());
+        let arrival = lock(&self.rate).arrive(Instant::now());
         if let Err(after) = arrival {
-            self.counters.rate_violations.add();
-            self.note(id, kind, "send_beyond_limit");
-            return SendAnswer::TooMany { after };
+            note("send_beyond_limit", |stats| stats.rate_violations += 1);
+            return Err(Refusal::TooMany { after });
         }
         let mut dice = self.dice.roll();
         let fault = self.fault(&mut dice);
         let fate = match fault {
             Fault::BrokenBefore => None,
-            _ => Some(self.take(id, kind, shape, &mut dice)),
+            _ => Some(self.take(id, kind, &mut dice)),
         };
         pass(self.options.send_latency.draw(&mut dice)).await;
 
         match (fault, fate) {
             (Fault::Silence, _) => {
-                self.counters.dropped.add();
-                self.note(id, kind, "no_answer");
-                SendAnswer::Silence
+                note("no_answer", |stats| stats.dropped += 1);
+                Err(Refusal::Silence)
             }
             (Fault::None, Some(Fate::Rejected)) => {
-                self.counters.rejected.add();
-                self.note(id, kind, "rejected");
-                SendAnswer::Rejected
+                note("rejected", |stats| stats.rejected += 1);
+                Err(Refusal::Rejected)
             }
-            (Fault::None, Some(Fate::Taken { answered })) => SendAnswer::Taken(self.receipt(id, shape, answered)),
+            (Fault::None, Some(Fate::Taken { answered })) => Ok(self.receipt(id, kind, answered)),
             _ => {
-                self.counters.send_errors.add();
-                self.note(id, kind, "send_error");
-                SendAnswer::Broken
+                note("send_error", |stats| stats.send_errors += 1);
+                Err(Refusal::Broken)
             }
         }
     }
 
     /// The receipt of request `id`, if it was taken.
     pub fn find_receipt(&self, id: RequestId, kind: &str) -> Option<Receipt> {
-        let shape = *self.kinds.get(kind)?;
-        self.counters.receipts_asked.add();
-        let answered = self.memory.taken(id);
-        let Some(answered) = answered else {
-            self.note(id, kind, "receipt_unknown");
+        let kind = self.kinds.get(kind)?;
+        self.record.stats().receipts_asked += 1;
+        let fate = lock(&self.fates).get(&id).copied();
+        let Some(Fate::Taken { answered }) = fate else {
+            self.record.note(id, &kind.name, "receipt_unknown", |_| ());
             return None;
         };
-        self.counters.receipts_found.add();
-        self.note(id, kind, "receipt_found");
-        Some(self.receipt(id, shape, answered))
+        self.record
+            .note(id, &kind.name, "receipt_found", |stats| stats.receipts_found += 1);
+        Some(self.receipt(id, kind, answered))
     }
 
     /// The counts so far.
     pub fn stats(&self) -> Stats {
-        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Stats {
-            max_sends_in_a_second: count(self.rate_limit().most_in_a_second()),
-            max_checks_at_once: count(self.checks.most_at_once()),
-            ..self.counters.read()
+            max_sends_in_a_second: lock(&self.rate).most_in_a_second as u64,
+            ..self.record.stats().clone()
         }
     }
 
@@ -233,7 +233,7 @@ impl Downstream {
     }
 
     /// Decides a request's fate at its first send; later sends find it decided.
-    fn take(&self, id: RequestId, kind: &str, shape: Shape, dice: &mut SmallRng) -> Fate {
+    fn take(&self, id: RequestId, kind: &SimulatedKind, dice: &mut SmallRng) -> Fate {
         let rejected = self.options.reject_rate.happens(dice);
         let answered = !self.options.silent_rate.happens(dice);
         let first = if rejected {
@@ -241,31 +241,25 @@ impl Downstream {
         } else {
             Fate::Taken { answered }
         };
-        let (fate, known) = self.memory.decide(id, first);
+        let (fate, known) = match lock(&self.fates).entry(id) {
+            Entry::Occupied(known) => (*known.get(), true),
+            Entry::Vacant(unknown) => (*unknown.insert(first), false),
+        };
         if fate == Fate::Rejected {
             return fate;
         }
         if known {
-            self.counters.duplicates.add();
-            self.note(id, kind, "duplicate");
+            self.record
+                .note(id, &kind.name, "duplicate", |stats| stats.duplicates += 1);
             return fate;
         }
-        self.counters.taken.add();
-        self.note(id, kind, "taken");
+        self.record.note(id, &kind.name, "taken", |stats| stats.taken += 1);
         if answered {
-            self.answer(id, kind, shape, dice);
+            self.answer(id, kind, dice);
         } else {
-            self.counters.silent.add();
+            self.record.stats().silent += 1;
         }
         fate
-    }
-
-    fn rate_limit(&self) -> MutexGuard<'_, RateLimit> {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, id: impl Into<Option<RequestId>>, kind: &str, event: &str) {
-        self.log.write(id.into(), kind, event);
     }
 }
 
@@ -274,6 +268,11 @@ async fn pass(latency: Duration) {
     if !latency.is_zero() {
         sleep(latency).await;
     }
+}
+
+/// No code panics under one of the locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

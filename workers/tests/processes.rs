@@ -43,9 +43,14 @@ async fn serve(router: axum::Router) -> String {
     url
 }
 
-/// Waits until a query returns `expected`.
-async fn until(database: &TestDatabase, what: &str, query: &str, expected: i64) {
-    eventually(what, || async { database.number(query).await == expected }).await;
+/// The number of rows of `from`.
+async fn count(database: &TestDatabase, from: &str) -> i64 {
+    database.number(&format!("select count(*) from {from}")).await
+}
+
+/// Waits until `from` has `expected` rows.
+async fn until(database: &TestDatabase, what: &str, from: &str, expected: i64) {
+    eventually(what, || async { count(database, from).await == expected }).await;
 }
 
 async fn invariants_hold(database: &TestDatabase) {
@@ -53,9 +58,19 @@ async fn invariants_hold(database: &TestDatabase) {
     assert_eq!(violations, Vec::<String>::new());
 }
 
-fn terminate(child: &Child) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
+/// Stops a worker, which ends without an error.
+async fn stop(mut worker: Child) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(worker.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert!(worker.wait().await.unwrap().success());
+}
+
+/// Starts a process, and returns the rest of its first line of output after `prefix`.
+async fn first_line(mut command: Command, prefix: &str) -> (Child, String) {
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap()).lines();
+    let line = output.next_line().await.unwrap().unwrap();
+    (process, line.strip_prefix(prefix).unwrap().to_owned())
 }
 
 /// A simulated downstream in its own process, and its event log.
@@ -71,17 +86,9 @@ impl Downstream {
         let log = tempfile::NamedTempFile::new().unwrap();
         let path = log.path().to_str().unwrap();
         let arguments = ["downstream", "--listen", "127.0.0.1:0", "--log", path];
-        let mut process = command(&[&arguments, options].concat())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output_text = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = output_text.next_line().await.unwrap().unwrap();
-        Self {
-            address: line.strip_prefix("listening on ").unwrap().to_owned(),
-            _process: process,
-            log,
-        }
+        let command = command(&[&arguments, options].concat());
+        let (_process, address) = first_line(command, "listening on ").await;
+        Self { _process, address, log }
     }
 
     /// A worker that sends to it.
@@ -110,37 +117,32 @@ impl Downstream {
 }
 
 async fn all_completed(database: &TestDatabase) {
-    let others = "select count(*) from tidegate.request where req_status <> 'completed'";
+    let others = "tidegate.request where req_status <> 'completed'";
     until(database, "every request completes", others, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_worker_held_is_sent_by_another() {
+async fn requests_of_a_killed_worker_are_sent_by_another() {
     let database = TestDatabase::unlimited().await;
     for _ in 0..20 {
         database.submit("direct").await;
     }
     let mut doomed = simulate(&database, "doomed", &["--send-latency", "constant:1h"]);
-    let held = "select count(*) from tidegate.request where req_status = 'tx_in_flight' and worker = 'doomed'";
-    until(&database, "it holds everything", held, 20).await;
+    let held = "tidegate.request where req_status = 'tx_in_flight' and worker = 'doomed'";
+    until(&database, "it holds every request", held, 20).await;
 
     doomed.kill().await.unwrap();
-    let mut other = simulate(&database, "other", &[]);
+    let other = simulate(&database, "other", &[]);
 
     all_completed(&database).await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request_event where cause = 'recovered'")
-            .await,
-        20
-    );
+    let recovered = "tidegate.request_event where cause = 'recovered'";
+    assert_eq!(count(&database, recovered).await, 20);
     invariants_hold(&database).await;
-    terminate(&other);
-    assert!(other.wait().await.unwrap().success());
+    stop(other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed() {
+async fn an_at_most_once_request_is_not_sent_again_after_its_worker_was_killed() {
     let database = TestDatabase::unlimited().await;
     database
         .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
@@ -151,18 +153,16 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
     }
     let mut workers: Vec<_> = (0..3).map(|_| downstream.worker(&database, "doomed")).collect();
 
-    let ended = "select count(*) from tidegate.request where req_status in ('completed', 'failure')";
-    let mut killed = 0;
-    while killed < 6 {
+    let ended = "tidegate.request where req_status in ('completed', 'failure')";
+    for killed in 0..6 {
         // A send has left and is not settled.
         eventually("a send has left", || async {
-            let settled = database.number(ended).await;
+            let settled = count(&database, ended).await;
             downstream.seen("taken").len() as i64 > settled
         })
         .await;
         let doomed = &mut workers[killed % 3];
         doomed.kill().await.unwrap();
-        killed += 1;
         *doomed = downstream.worker(&database, "next");
     }
     until(&database, "every request ends", ended, 200).await;
@@ -189,28 +189,25 @@ async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
         .await;
     let id = database.submit("direct").await;
     let mut doomed = simulate(&database, "doomed", &["--send-error-rate", "100%"]);
-    let waits = "select count(*) from pgmq.q_tx where vt > now() + interval '50 seconds'";
+    let waits = "pgmq.q_tx where vt > now() + interval '50 seconds'";
     until(&database, "it waits for its next attempt", waits, 1).await;
 
     doomed.kill().await.unwrap();
     assert_eq!(database.status(id).await, "processing");
-    assert_eq!(database.number(waits).await, 1);
+    assert_eq!(count(&database, waits).await, 1);
     // A minute later.
     database.execute("update pgmq.q_tx set vt = clock_timestamp()").await;
-    let other = simulate(&database, "other", &[]);
+    let _other = simulate(&database, "other", &[]);
 
     all_completed(&database).await;
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "claimed", "send_retried", "claimed", "receipt"]
-    );
+    let causes = ["submitted", "claimed", "send_retried", "claimed", "receipt"];
+    assert_eq!(database.causes(id).await, causes);
     let sender = "select format('%s %s', worker, tx_attempt) from tidegate.request";
     assert_eq!(database.text(sender).await.unwrap(), "other 2");
-    drop(other);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_worker_leaves_nothing_in_its_hands() {
+async fn a_stopped_worker_holds_no_request() {
     let database = TestDatabase::new().await;
     database
         .execute("update tidegate.queue set per_seconds = 5 where name = 'tx'")
@@ -218,49 +215,32 @@ async fn a_stopped_worker_leaves_nothing_in_its_hands() {
     for _ in 0..30 {
         database.submit("direct").await;
     }
-    let mut worker = simulate(&database, "leaving", &["--send-latency", "constant:50ms"]);
-    eventually("it works", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status = 'completed'")
-            .await
-            > 0
-    })
-    .await;
+    let worker = simulate(&database, "leaving", &["--send-latency", "constant:50ms"]);
+    let completed = "tidegate.request where req_status = 'completed'";
+    eventually("it works", || async { count(&database, completed).await > 0 }).await;
 
-    terminate(&worker);
-    assert!(worker.wait().await.unwrap().success());
+    stop(worker).await;
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'tx_in_flight'")
-            .await,
-        0
-    );
-    assert_eq!(database.number("select count(*) from tidegate.leased_request").await, 0);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.worker where name = 'leaving' and stopped_at is not null")
-            .await,
-        1
-    );
+    for (from, rows) in [
+        ("tidegate.request where req_status = 'tx_in_flight'", 0),
+        ("tidegate.leased_request", 0),
+        ("tidegate.worker where name = 'leaving' and stopped_at is not null", 1),
+    ] {
+        assert_eq!(count(&database, from).await, rows, "{from}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_serves_its_figures_where_it_is_told_to() {
+async fn a_worker_serves_metrics_at_the_given_address() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
-    let mut worker = command(&["simulate", "--metrics-listen", "127.0.0.1:0"])
-        .env("DATABASE_URL", &database.url)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut output_text = BufReader::new(worker.stdout.take().unwrap()).lines();
-    let line = output_text.next_line().await.unwrap().unwrap();
-    let address = line.strip_prefix("metrics on ").unwrap();
+    let mut command = command(&["simulate", "--metrics-listen", "127.0.0.1:0"]);
+    command.env("DATABASE_URL", &database.url);
+    let (worker, address) = first_line(command, "metrics on ").await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     eventually("its receipt is counted", || async {
-        let answer = client.get(address).send().await.unwrap();
+        let answer = client.get(&address).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
         assert!(text.contains("tidegate_database_connections_max 12\n"), "{text}");
@@ -268,35 +248,27 @@ async fn a_worker_serves_its_figures_where_it_is_told_to() {
     })
     .await;
 
-    terminate(&worker);
-    assert!(worker.wait().await.unwrap().success());
+    stop(worker).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_cannot_work_says_what_to_do() {
+async fn a_worker_that_cannot_start_prints_what_to_do() {
     let empty = TestDatabase::empty().await;
     let ready = TestDatabase::new().await;
     ready
         .execute("update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'")
         .await;
     for (url, arguments, word) in [
-        (
-            "postgres://user@127.0.0.1:1/nowhere",
-            &["simulate"][..],
-            "cannot be reached",
-        ),
-        (&empty.url, &["simulate"], "tidegate migrate"),
-        (&ready.url, &["simulate"], "kind \"direct\" has exactly_once"),
-        (
-            &ready.url,
-            &["simulate", "--queue", "nope"],
-            "there is no queue \"nope\"",
-        ),
+        ("postgres://user@127.0.0.1:1/nowhere", "simulate", "cannot be reached"),
+        (&empty.url, "simulate", "tidegate migrate"),
+        (&ready.url, "simulate", "kind \"direct\" has exactly_once"),
+        (&ready.url, "simulate --queue nope", "there is no queue \"nope\""),
     ] {
-        let output = command(arguments).env("DATABASE_URL", url).output().await.unwrap();
+        let mut command = command(&arguments.split(' ').collect::<Vec<_>>());
+        let output = command.env("DATABASE_URL", url).output().await.unwrap();
         let output_text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{arguments:?}");
-        assert!(output_text.contains(word), "{arguments:?} says\n{output_text}");
+        assert!(output_text.contains(word), "{arguments:?} prints\n{output_text}");
         assert!(!output_text.contains("panicked"), "{output_text}");
     }
 }
@@ -318,11 +290,8 @@ async fn the_demo_holds() {
         .unwrap();
 
     let output_text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success(),
-        "{output_text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{output_text}\n{errors}");
     for word in [
         "gate tx: TOO_MANY_REQUESTS at depth ",
         "gate tx: ACCEPTING_REQUESTS at depth ",

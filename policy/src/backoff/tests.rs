@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::milliseconds;
+use crate::testing::milliseconds;
 
 fn backoff(base: u64, factor: f64, cap: u64, jitter: u64) -> Backoff {
     Backoff {

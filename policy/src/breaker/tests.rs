@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use proptest::prelude::*;
 
 use super::*;
-use crate::milliseconds;
+use crate::testing::milliseconds;
 
 /// Opens for 5 s when half of at least four calls within 10 s failed or took longer than 100 ms; two probes.
 fn policy() -> BreakerPolicy {
@@ -49,6 +49,12 @@ impl Bench {
         bench
     }
 
+    /// The state that begins now with a failure.
+    fn just_opened(&self) -> BreakerState {
+        let until = self.now + milliseconds(5000);
+        BreakerState::Open { until }
+    }
+
     fn pass(&mut self, value: u64) {
         self.now += milliseconds(value);
     }
@@ -66,36 +72,29 @@ impl Bench {
     }
 
     fn call(&self, end: CallEnd) {
-        self.end(self.acquire().expect("it lets calls through"), end);
+        self.end(self.acquire().expect("it allows calls"), end);
     }
 
     fn slow_call(&self, latency: u64) {
-        let permit = self.acquire().expect("it lets calls through");
+        let permit = self.acquire().expect("it allows calls");
         permit.record(self.now, CallEnd::Answered, milliseconds(latency));
     }
 }
 
 #[test]
-fn it_judges_from_enough_calls_on_and_opens_at_its_error_rate() {
+fn it_opens_at_its_error_rate_once_there_are_enough_calls() {
     let bench = Bench::new(policy());
     for _ in 0..3 {
         bench.call(CallEnd::Failed);
         assert_eq!(bench.state(), BreakerState::Closed, "too few to judge");
     }
     bench.call(CallEnd::Answered);
-    assert_eq!(
-        bench.state(),
-        BreakerState::Open {
-            until: bench.now + milliseconds(5000)
-        }
-    );
+    assert_eq!(bench.state(), bench.just_opened());
 
     let bench = Bench::new(policy());
-    for end in [CallEnd::Answered, CallEnd::Answered, CallEnd::Answered] {
+    for end in [[CallEnd::Answered; 3].as_slice(), &[CallEnd::Failed; 2]].concat() {
         bench.call(end);
     }
-    bench.call(CallEnd::Failed);
-    bench.call(CallEnd::Failed);
     assert_eq!(bench.state(), BreakerState::Closed, "two of five");
     bench.call(CallEnd::Failed);
     assert!(matches!(bench.state(), BreakerState::Open { .. }), "three of six");
@@ -110,10 +109,8 @@ fn it_opens_when_half_of_the_calls_are_slow() {
     }
     assert!(matches!(bench.state(), BreakerState::Open { .. }));
 
-    let without_latency = Bench::new(BreakerPolicy {
-        latency: None,
-        ..policy()
-    });
+    let latency = None;
+    let without_latency = Bench::new(BreakerPolicy { latency, ..policy() });
     for _ in 0..100 {
         without_latency.slow_call(100_000);
     }
@@ -126,8 +123,7 @@ fn calls_leave_the_window() {
     for _ in 0..3 {
         bench.call(CallEnd::Failed);
     }
-    bench.pass(10_000);
-    bench.pass(500);
+    bench.pass(10_500);
     bench.call(CallEnd::Failed);
     assert_eq!(bench.state(), BreakerState::Closed, "the first three are forgotten");
     bench.pass(9999);
@@ -138,7 +134,7 @@ fn calls_leave_the_window() {
 }
 
 #[test]
-fn open_it_refuses_and_says_for_how_long() {
+fn an_open_breaker_refuses_with_the_time_until_it_is_half_open() {
     let mut bench = Bench::open();
     bench.pass(1500);
     let refused = bench.acquire().unwrap_err();
@@ -152,7 +148,7 @@ fn open_it_refuses_and_says_for_how_long() {
 }
 
 #[test]
-fn half_open_it_lets_its_probes_through_and_closes_when_all_have_succeeded() {
+fn a_half_open_breaker_allows_its_probes_and_closes_when_all_have_succeeded() {
     let bench = Bench::half_open();
     let (one, other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
     assert_eq!(bench.acquire().unwrap_err().retry_after, PROBES_UNDER_WAY);
@@ -165,20 +161,19 @@ fn half_open_it_lets_its_probes_through_and_closes_when_all_have_succeeded() {
 }
 
 #[test]
-fn one_probe_that_fails_or_is_slow_opens_it_again() {
+fn a_probe_that_fails_or_is_slow_opens_it_again() {
     for (end, latency) in [(CallEnd::Failed, 1), (CallEnd::Answered, 101)] {
         let mut bench = Bench::half_open();
         let (one, other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
         bench.end(one, CallEnd::Answered);
         bench.pass(20);
         other.record(bench.now, end, milliseconds(latency));
-        let until = bench.now + milliseconds(5000);
-        assert_eq!(bench.state(), BreakerState::Open { until });
+        assert_eq!(bench.state(), bench.just_opened());
     }
 }
 
 #[test]
-fn a_probe_that_is_dropped_gives_its_place_back() {
+fn a_probe_that_is_dropped_frees_its_place() {
     let bench = Bench::half_open();
     for _ in 0..10 {
         let (_one, _other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
@@ -194,35 +189,30 @@ fn a_probe_that_is_dropped_gives_its_place_back() {
 #[test]
 fn an_outcome_from_before_a_change_is_not_counted() {
     let mut bench = Bench::new(policy());
-    let early: Vec<_> = (0..8).map(|_| bench.acquire().unwrap()).collect();
-    let mut early = early.into_iter();
+    let mut early = [(); 8].map(|()| bench.acquire().unwrap()).into_iter();
     for _ in 0..4 {
         bench.end(early.next().unwrap(), CallEnd::Failed);
     }
-    let until = bench.now + milliseconds(5000);
+    let opened = bench.just_opened();
     bench.pass(100);
     bench.end(early.next().unwrap(), CallEnd::Failed);
-    assert_eq!(bench.state(), BreakerState::Open { until }, "no longer open for it");
+    assert_eq!(bench.state(), opened, "the failure does not extend it");
 
     bench.pass(4900);
     let probe = bench.acquire().unwrap();
     bench.end(early.next().unwrap(), CallEnd::Answered);
     bench.end(early.next().unwrap(), CallEnd::Failed);
     drop(early.next());
-    assert_eq!(
-        bench.state(),
-        BreakerState::HalfOpen,
-        "neither a good probe nor a bad one"
-    );
+    assert_eq!(bench.state(), BreakerState::HalfOpen, "neither counts as a probe");
     let other = bench.acquire().unwrap();
-    assert!(bench.acquire().is_err(), "nor does its drop make room");
+    assert!(bench.acquire().is_err(), "nor does its drop free a place");
     bench.end(probe, CallEnd::Answered);
     bench.end(other, CallEnd::Answered);
     assert_eq!(bench.state(), BreakerState::Closed);
 }
 
 #[test]
-fn a_probe_from_an_earlier_half_open_time_has_no_say_in_the_next() {
+fn a_probe_of_an_earlier_half_open_time_does_not_count_in_the_next() {
     let mut bench = Bench::half_open();
     let (stale, failing) = (bench.acquire().unwrap(), bench.acquire().unwrap());
     bench.end(failing, CallEnd::Failed);
@@ -258,7 +248,7 @@ fn odd_policies_do_not_break_it() {
 }
 
 #[test]
-fn of_many_who_ask_at_once_half_open_as_many_get_through_as_it_has_probes() {
+fn of_concurrent_calls_a_half_open_breaker_allows_as_many_as_it_has_probes() {
     const THREADS: usize = 8;
     let bench = Bench::half_open();
     let barrier = Barrier::new(THREADS);
@@ -298,7 +288,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_probes_are_bounded_and_an_open_breaker_lets_nothing_through(steps in steps()) {
+    fn probes_are_bounded_and_an_open_breaker_allows_no_call(steps in steps()) {
         let mut bench = Bench::new(policy());
         let mut running: Vec<(Permit, u32)> = Vec::new();
         let (mut before, mut half_opened) = (bench.state(), 0);

@@ -8,15 +8,11 @@ use tokio::time::Instant;
 const SLICES: u32 = 20;
 
 /// Counts of calls that ended within a sliding window.
+#[derive(Debug)]
 pub(super) struct Window {
     length: Duration,
-    /// Oldest first; two beyond [`SLICES`] at most.
-    slices: VecDeque<Slice>,
-}
-
-struct Slice {
-    began: Instant,
-    seen: Counts,
+    /// When each slice began, and its counts, oldest first; two beyond [`SLICES`] at most.
+    slices: VecDeque<(Instant, Counts)>,
 }
 
 /// The counts of calls.
@@ -39,36 +35,28 @@ impl Window {
     /// slice.
     pub(super) fn count(&mut self, now: Instant, failed: bool, slow: bool) {
         let slice = self.length / SLICES;
-        while self
-            .slices
-            .front()
-            .is_some_and(|oldest| now.saturating_duration_since(oldest.began) >= self.length.saturating_add(slice))
-        {
+        let age = |(began, _): &(Instant, Counts)| now.saturating_duration_since(*began);
+        let longest = self.length.saturating_add(slice);
+        while self.slices.front().is_some_and(|oldest| age(oldest) >= longest) {
             self.slices.pop_front();
         }
-        if self
-            .slices
-            .back()
-            .is_none_or(|last| now.saturating_duration_since(last.began) >= slice && now > last.began)
-        {
-            self.slices.push_back(Slice {
-                began: now,
-                seen: Counts::default(),
-            });
+        let is_over = |last: &(Instant, Counts)| age(last) >= slice && now > last.0;
+        if self.slices.back().is_none_or(is_over) {
+            self.slices.push_back((now, Counts::default()));
         }
-        if let Some(last) = self.slices.back_mut() {
-            last.seen.calls += 1;
-            last.seen.failed += u64::from(failed);
-            last.seen.slow += u64::from(slow);
+        if let Some((_, counts)) = self.slices.back_mut() {
+            counts.calls += 1;
+            counts.failed += u64::from(failed);
+            counts.slow += u64::from(slow);
         }
     }
 
     /// The counts as of the last call counted.
     pub(super) fn seen(&self) -> Counts {
-        self.slices.iter().fold(Counts::default(), |sum, slice| Counts {
-            calls: sum.calls + slice.seen.calls,
-            failed: sum.failed + slice.seen.failed,
-            slow: sum.slow + slice.seen.slow,
+        self.slices.iter().fold(Counts::default(), |sum, (_, counts)| Counts {
+            calls: sum.calls + counts.calls,
+            failed: sum.failed + counts.failed,
+            slow: sum.slow + counts.slow,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     future::pending,
+    rc::Rc,
     sync::Barrier,
 };
 
@@ -13,18 +14,9 @@ use super::*;
 
 const AFTER: Duration = Duration::from_millis(100);
 
-/// Room for every hedge.
+/// A share that allows every hedge.
 fn generous() -> HedgeShare {
     HedgeShare::new(1.0)
-}
-
-/// Notes that a call was dropped before its end.
-struct Watch<'a>(u32, &'a RefCell<Vec<u32>>);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.1.borrow_mut().push(self.0);
-    }
 }
 
 /// Calls that take so many milliseconds and end so.
@@ -44,14 +36,7 @@ type Scripted = std::pin::Pin<Box<dyn Future<Output = Result<u32, u32>>>>;
 async fn a_call_that_answers_in_time_is_not_hedged() {
     let share = generous();
     let hedged = hedge(AFTER, 3, &share, calls(&[(99, Ok(7))])).await;
-    assert_eq!(
-        hedged,
-        Hedged {
-            outcome: Ok(7),
-            hedges: 0,
-            winner: 0
-        }
-    );
+    assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(7), 0, 0));
     assert_eq!((share.calls(), share.hedges()), (1, 0));
 }
 
@@ -59,35 +44,24 @@ async fn a_call_that_answers_in_time_is_not_hedged() {
 async fn the_first_success_wins_and_the_others_are_dropped_where_they_are() {
     let share = HedgeShare::new(1.0);
     share.call();
-    let dropped = RefCell::new(Vec::new());
+    let running = Rc::new(());
     let began = Instant::now();
     let hedged = hedge(AFTER, 2, &share, |number| {
-        let watch = Watch(number, &dropped);
+        let running = running.clone();
         async move {
+            let _running = running;
             match number {
-                1 => {
-                    sleep(Duration::from_millis(150)).await;
-                    std::mem::forget(watch);
-                }
-                _ => pending::<()>().await,
+                1 => sleep(Duration::from_millis(150)).await,
+                _ => pending().await,
             }
             Ok::<_, ()>(number)
         }
     })
     .await;
 
-    assert_eq!(
-        hedged,
-        Hedged {
-            outcome: Ok(1),
-            hedges: 2,
-            winner: 1
-        }
-    );
+    assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(1), 2, 1));
     assert_eq!(began.elapsed(), Duration::from_millis(250));
-    let mut dropped = dropped.into_inner();
-    dropped.sort_unstable();
-    assert_eq!(dropped, [0, 2], "the losers");
+    assert_eq!(Rc::strong_count(&running), 1, "no call runs");
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +74,7 @@ async fn a_first_call_that_fails_before_its_time_is_an_error_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_call_that_fails_while_hedges_run_leaves_the_matter_to_them() {
+async fn a_first_call_that_fails_while_hedges_run_does_not_end_them() {
     let share = generous();
     let won = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Ok(5))])).await;
     assert_eq!((won.outcome, won.hedges, won.winner), (Ok(5), 1, 1));
@@ -112,15 +86,11 @@ async fn a_first_call_that_fails_while_hedges_run_leaves_the_matter_to_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hedge_that_fails_first_leaves_the_matter_to_the_first_call() {
+async fn a_hedge_that_fails_does_not_end_the_first_call() {
     let share = generous();
     let script = [(500, Ok(5)), (10, Err(1)), (10, Err(2))];
     let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
-    assert_eq!(
-        (hedged.outcome, hedged.hedges),
-        (Ok(5), 1),
-        "no second one: room was for one"
-    );
+    assert_eq!((hedged.outcome, hedged.hedges), (Ok(5), 1), "the share allows one");
     share.call();
     let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
     assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(5), 2, 0));
@@ -166,7 +136,7 @@ async fn without_permission_there_is_no_hedge_and_the_share_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permission_may_take_its_time() {
+async fn a_permission_may_take_time_and_delays_the_hedge() {
     let share = generous();
     let slot = |_| async {
         sleep(Duration::from_millis(50)).await;
@@ -190,23 +160,16 @@ async fn of_many_slow_calls_one_in_twenty_is_hedged() {
 }
 
 #[tokio::test]
-async fn a_race_of_calls_that_can_move_between_threads_can_too() {
-    fn movable<T: Send>(value: T) -> T {
-        value
-    }
-    let share = generous();
-    let race = hedge_if(
-        AFTER,
-        1,
-        &share,
-        |_| ready(true),
-        |number| async move { Ok::<_, ()>(number) },
-    );
-    assert_eq!(movable(race).await.outcome, Ok(0));
+async fn a_race_can_move_between_threads_if_its_calls_can() {
+    let race = tokio::spawn(async {
+        let call = |number| ready(Ok::<_, ()>(number));
+        hedge_if(AFTER, 1, &generous(), |_| ready(true), call).await
+    });
+    assert_eq!(race.await.unwrap().outcome, Ok(0));
 }
 
 #[test]
-fn the_share_is_exact_whoever_asks_at_once() {
+fn the_share_is_exact_with_concurrent_callers() {
     const THREADS: usize = 8;
     const CALLS: u64 = 20_000;
     let share = HedgeShare::new(0.07);
@@ -217,8 +180,8 @@ fn the_share_is_exact_whoever_asks_at_once() {
                 barrier.wait();
                 for _ in 0..CALLS {
                     share.call();
-                    if let Some(room) = share.room() {
-                        room.fill();
+                    if let Some(reservation) = share.reserve() {
+                        reservation.spend();
                     }
                 }
             });
@@ -230,13 +193,13 @@ fn the_share_is_exact_whoever_asks_at_once() {
 }
 
 #[test]
-fn a_long_calm_saves_up_no_more_than_a_hundred_hedges() {
+fn many_calls_without_hedges_save_up_a_hundred_of_them() {
     let share = HedgeShare::new(0.5);
     for _ in 0..10_000 {
         share.call();
     }
-    while let Some(room) = share.room() {
-        room.fill();
+    while let Some(reservation) = share.reserve() {
+        reservation.spend();
     }
     assert_eq!(share.hedges(), SAVED_HEDGES);
 }
@@ -262,20 +225,20 @@ proptest! {
 
     #[test]
     fn hedges_never_exceed_their_share(
-        share in 0.0..1.0_f64,
+        part in 0.0..1.0_f64,
         steps in prop::collection::vec((any::<bool>(), any::<bool>()), 1..500),
     ) {
-        let room = HedgeShare::new(share);
-        for (calls, fills) in steps {
+        let share = HedgeShare::new(part);
+        for (calls, spends) in steps {
             if calls {
-                room.call();
-            } else if let Some(one) = room.room()
-                && fills
+                share.call();
+            } else if let Some(reservation) = share.reserve()
+                && spends
             {
-                one.fill();
+                reservation.spend();
             }
-            let allowed = share.mul_add(room.calls() as f64, 1e-6);
-            prop_assert!(room.hedges() as f64 <= allowed, "{room:?}");
+            let allowed = part.mul_add(share.calls() as f64, 1e-6);
+            prop_assert!(share.hedges() as f64 <= allowed, "{share:?}");
         }
     }
 }

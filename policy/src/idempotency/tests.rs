@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    future::{pending, ready},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -25,28 +26,21 @@ fn numbered<T, E, F: Future<Output = Result<T, E>>>(
     run: impl Fn(u32) -> F,
 ) -> Idempotent<(), T, E, impl Fn(()) -> F, impl Fn(&())> {
     let runs = Cell::new(0);
-    ensure_idempotent(
-        WINDOW,
-        |(): &()| (),
-        move |()| {
-            runs.set(runs.get() + 1);
-            run(runs.get())
-        },
-    )
+    let run = move |()| {
+        runs.set(runs.get() + 1);
+        run(runs.get())
+    };
+    ensure_idempotent(WINDOW, |(): &()| (), run)
 }
 
 #[tokio::test(start_paused = true)]
 async fn later_calls_of_a_key_get_the_one_result_up_to_the_edge_of_the_window() {
     let runs = Cell::new(0);
-    let counted = ensure_idempotent(
-        WINDOW,
-        |x: &u32| *x,
-        |x: u32| {
-            runs.set(runs.get() + 1);
-            let run = runs.get();
-            async move { Ok::<_, ()>((x, run)) }
-        },
-    );
+    let run = |x: u32| {
+        runs.set(runs.get() + 1);
+        ready(Ok::<_, ()>((x, runs.get())))
+    };
+    let counted = ensure_idempotent(WINDOW, |x: &u32| *x, run);
     assert_eq!(counted.call(1).await, Ok((1, 1)));
     assert_eq!(counted.call(2).await, Ok((2, 2)), "another key");
     advance(WINDOW - MOMENT).await;
@@ -58,7 +52,7 @@ async fn later_calls_of_a_key_get_the_one_result_up_to_the_edge_of_the_window() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failure_a_key_is_tried_anew() {
+async fn after_a_failure_the_next_call_runs_again() {
     let fails_once = numbered(|run| async move { if run == 1 { Err("down") } else { Ok(run) } });
     assert_eq!(fails_once.call(()).await, Err("down"));
     assert_eq!(fails_once.keys(), 0);
@@ -90,7 +84,7 @@ async fn the_window_runs_from_when_the_first_call_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_call_that_fails_late_takes_nothing_from_the_new_one() {
+async fn a_failure_after_the_window_does_not_remove_the_newer_result() {
     let slow = numbered(|run| async move {
         if run == 1 {
             sleep(WINDOW * 3 / 2).await;
@@ -108,23 +102,16 @@ async fn an_old_call_that_fails_late_takes_nothing_from_the_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_calls_at_once_one_runs() {
-    const CALLERS: u32 = 64;
-    let runs = Arc::new(AtomicU32::new(0));
-    let go_on = Arc::new(Semaphore::new(0));
-    let (counter, gate) = (Arc::clone(&runs), Arc::clone(&go_on));
-    let once = Arc::new(ensure_idempotent(
-        WINDOW,
-        |key: &u32| *key,
-        move |_: u32| {
-            let (counter, gate) = (Arc::clone(&counter), Arc::clone(&gate));
-            async move {
-                let _ = gate.acquire().await;
-                Ok::<_, ()>(counter.fetch_add(1, Ordering::SeqCst))
-            }
-        },
-    ));
-    let together = Arc::new(Barrier::new(CALLERS as usize));
+async fn of_concurrent_calls_of_a_key_one_runs() {
+    const CALLERS: usize = 64;
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    static GO_ON: Semaphore = Semaphore::const_new(0);
+    let run = |_: u32| async {
+        let _ = GO_ON.acquire().await;
+        Ok::<_, ()>(RUNS.fetch_add(1, Ordering::SeqCst))
+    };
+    let once = Arc::new(ensure_idempotent(WINDOW, |key: &u32| *key, run));
+    let together = Arc::new(Barrier::new(CALLERS));
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
         let (once, together) = (Arc::clone(&once), Arc::clone(&together));
@@ -133,14 +120,13 @@ async fn of_many_calls_at_once_one_runs() {
             once.call(1).await
         });
     }
-    go_on.add_permits(1);
-    let results = callers.join_all().await;
-    assert!(results.iter().all(|result| *result == Ok(0)), "{results:?}");
-    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    GO_ON.add_permits(1);
+    assert_eq!(callers.join_all().await, [Ok(0); CALLERS]);
+    assert_eq!(RUNS.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_for_a_failure_share_it() {
+async fn calls_that_wait_for_a_failure_share_it() {
     let fails = numbered(|run| async move {
         sleep(Duration::from_secs(1)).await;
         Err::<(), _>(run)
@@ -157,7 +143,7 @@ async fn a_first_call_that_is_dropped_hands_over_to_one_that_waits() {
         async move {
             if run == 1 {
                 first_runs.notify_one();
-                std::future::pending::<()>().await;
+                pending::<()>().await;
             }
             yield_now().await;
             Ok::<_, ()>(run)
@@ -187,17 +173,14 @@ async fn a_first_call_that_panics_hands_over_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_whose_window_is_over_leave() {
-    let passes = ensure_idempotent(
-        WINDOW,
-        |x: &u32| *x,
-        |x: u32| async move { if x.is_multiple_of(10) { Err(x) } else { Ok(x) } },
-    );
+async fn keys_whose_window_is_over_are_removed() {
+    let fails = |x: u32| ready(if x.is_multiple_of(10) { Err(x) } else { Ok(x) });
+    let passes = ensure_idempotent(WINDOW, |x: &u32| *x, fails);
     for x in 0..100_000 {
         let _ = passes.call(x).await;
         advance(WINDOW / 1000).await;
         assert!(passes.keys() <= 1000, "{}", passes.keys());
-        assert_eq!(passes.keys(), passes.seen.keys().by_age.len());
+        assert_eq!(passes.keys(), lock(&passes.keys).by_age.len());
     }
     advance(WINDOW).await;
     let _ = passes.call(1).await;
@@ -207,14 +190,11 @@ async fn keys_whose_window_is_over_leave() {
 #[tokio::test(start_paused = true)]
 async fn without_a_window_nothing_is_shared_or_remembered() {
     let runs = Cell::new(0);
-    let each = ensure_idempotent(
-        Duration::ZERO,
-        |(): &()| (),
-        |()| {
-            runs.set(runs.get() + 1);
-            std::future::ready(Ok::<_, ()>(runs.get()))
-        },
-    );
+    let run = |()| {
+        runs.set(runs.get() + 1);
+        ready(Ok::<_, ()>(runs.get()))
+    };
+    let each = ensure_idempotent(Duration::ZERO, |(): &()| (), run);
     assert_eq!((each.call(()).await, each.call(()).await), (Ok(1), Ok(2)));
     assert_eq!(each.keys(), 1);
 }

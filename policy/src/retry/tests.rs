@@ -1,15 +1,19 @@
 //! When an attempt is retried, after which wait, and when not.
 
 use std::{
-    cell::{Cell, RefCell},
-    future::pending,
+    cell::RefCell,
+    future::{Ready, pending},
+    rc::Rc,
 };
 
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::{Backoff, RetryOn, milliseconds};
+use crate::{
+    Backoff, Class, RetryOn,
+    testing::{TestError, milliseconds},
+};
 
 /// Three attempts of 100 ms, waits of 50 and 100 ms: `W_retry` is 450 ms.
 fn policy() -> RetryPolicy {
@@ -32,25 +36,10 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(5)
 }
 
-/// A failure with or without a `Retry-After`.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("{}", .0.name())]
-struct TestError(Class, Option<Duration>);
-
-impl Failure for TestError {
-    fn class(&self) -> Class {
-        self.0
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        self.1
-    }
-}
-
-const DOWN: TestError = TestError(Class::ServerError, None);
+const DOWN: TestError = TestError::new(Class::ServerError, "");
 
 fn later(value: u64) -> TestError {
-    TestError(Class::Throttled, Some(milliseconds(value)))
+    TestError::new(Class::Throttled, "").after(milliseconds(value))
 }
 
 /// The outcome of a call with these answers, how long it took, and when its attempts began.
@@ -70,14 +59,14 @@ async fn tried(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again_after_its_backoff() {
+async fn a_failed_attempt_is_repeated_after_the_backoff() {
     let (outcome, _, starts) = tried(&policy(), &[Err(DOWN), Err(DOWN), Ok(7)]).await;
     assert_eq!(outcome, Ok(7));
     assert_eq!(starts, [0, 50, 150]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_attempts_are_used_up_the_last_failure_is_told() {
+async fn when_all_attempts_are_used_up_the_error_has_the_last_failure() {
     let (outcome, took, _) = tried(&policy(), &[Err(DOWN), Err(DOWN), Err(later(5))]).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.to_string(), "all 3 attempts failed; the last: throttled");
@@ -86,21 +75,14 @@ async fn when_all_attempts_are_used_up_the_last_failure_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_never_retried_and_other_failures_only_when_listed() {
-    let refusal = TestError(Class::Refused, Some(milliseconds(1)));
+    let refusal = TestError::new(Class::Refused, "").after(milliseconds(1));
     let (outcome, took, _) = tried(&policy(), &[Err(refusal)]).await;
-    assert_eq!(
-        outcome,
-        Err(RetryError::NotRetried {
-            attempts: 1,
-            last: AttemptError::Failed(refusal)
-        })
-    );
+    let last = AttemptError::Failed(refusal);
+    assert_eq!(outcome, Err(RetryError::NotRetried { attempts: 1, last }));
     assert_eq!(took, 0);
 
-    let only_timeouts = RetryPolicy {
-        retry_on: RetryOn::from_iter(["timeout"]),
-        ..policy()
-    };
+    let mut only_timeouts = policy();
+    only_timeouts.retry_on = RetryOn::from_iter(["timeout"]);
     let (outcome, _, starts) = tried(&only_timeouts, &[Err(DOWN)]).await;
     assert!(matches!(outcome, Err(RetryError::NotRetried { .. })));
     assert_eq!(starts.len(), 1);
@@ -109,18 +91,12 @@ async fn a_refusal_is_never_retried_and_other_failures_only_when_listed() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_does_not_answer_ends_with_its_timeout_and_all_of_them_with_w_retry() {
     let began = Instant::now();
-    let outcome: Result<(), _> = retry(&policy(), &CancellationToken::new(), rng(), |_| {
-        pending::<Result<(), TestError>>()
-    })
-    .await;
+    let call = |_| pending::<Result<(), TestError>>();
+    let outcome = retry(&policy(), &CancellationToken::new(), rng(), call).await;
     assert_eq!(began.elapsed(), policy().w_retry());
-    assert!(matches!(
-        outcome,
-        Err(RetryError::Exhausted {
-            attempts: 3,
-            last: AttemptError::TimedOut(_)
-        })
-    ));
+    let limit = milliseconds(100);
+    let last = AttemptError::TimedOut(TimedOut { limit });
+    assert_eq!(outcome, Err(RetryError::Exhausted { attempts: 3, last }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,10 +105,8 @@ async fn the_dependency_s_retry_after_overrides_the_backoff_either_way() {
     assert_eq!(outcome, Ok(1));
     assert_eq!(starts, [0, 5, 705]);
 
-    let fixed = RetryPolicy {
-        respect_retry_after: false,
-        ..policy()
-    };
+    let mut fixed = policy();
+    fixed.respect_retry_after = false;
     let (_, _, starts) = tried(&fixed, &[Err(later(5)), Err(later(700)), Ok(1)]).await;
     assert_eq!(starts, [0, 50, 150]);
 }
@@ -150,33 +124,28 @@ async fn a_retry_after_that_the_budget_cannot_hold_ends_it_at_once() {
         })
     );
     assert_eq!((took, starts), (300, vec![0, 300]), "not a moment of sleep");
-    let (outcome, _, _) = tried(&policy(), &[Err(TestError(Class::Throttled, Some(Duration::MAX)))]).await;
+    let (outcome, _, _) = tried(&policy(), &[Err(DOWN.after(Duration::MAX))]).await;
     assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { .. })));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_after_a_long_wait_has_what_is_left() {
     let began = Instant::now();
-    let outcome: Result<(), _> = retry(&policy(), &CancellationToken::new(), rng(), |attempt| async move {
-        if attempt == 1 {
-            return Err(later(850));
-        }
-        pending().await
-    })
-    .await;
+    let call = async |attempt| match attempt {
+        1 => Err(later(850)),
+        _ => pending::<Result<(), _>>().await,
+    };
+    let outcome = retry(&policy(), &CancellationToken::new(), rng(), call).await;
     assert_eq!(began.elapsed(), policy().budget());
-    assert!(matches!(
-        outcome,
-        Err(RetryError::DeadlineExceeded {
-            attempts: 2,
-            last: Some(AttemptError::TimedOut(TimedOut { limit })),
-            ..
-        }) if limit == milliseconds(50)
-    ));
+    let Err(RetryError::DeadlineExceeded { attempts: 2, last, .. }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    let limit = milliseconds(50);
+    assert_eq!(last, Some(AttemptError::TimedOut(TimedOut { limit })));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_limit_around_it_has_left_counts_too() {
+async fn an_outer_limit_counts_too() {
     let outcome = with_timeout(milliseconds(40), tried(&policy(), &[Err(DOWN)])).await;
     let (outcome, took, _) = outcome.expect("it ends before the limit");
     assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { attempts: 1, .. })));
@@ -185,45 +154,31 @@ async fn what_a_limit_around_it_has_left_counts_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_over_its_budget_is_refused_before_the_first_call() {
-    let impossible = RetryPolicy {
-        deadline: milliseconds(500),
-        ..policy()
-    };
+    let mut impossible = policy();
+    impossible.deadline = milliseconds(500);
     let (outcome, _, starts) = tried(&impossible, &[]).await;
     assert!(matches!(outcome, Err(RetryError::OverBudget(_))));
     assert!(starts.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_that_the_timer_cannot_tell_is_not_counted_on() {
-    let tight = RetryPolicy {
-        deadline: Duration::from_micros(550_900),
-        ..policy()
-    };
+async fn a_budget_is_rounded_down_to_whole_milliseconds() {
+    let mut tight = policy();
+    tight.deadline = Duration::from_micros(550_900);
     let began = Instant::now();
-    let cancel = CancellationToken::new();
-    let outcome = retry(&tight, &cancel, rng(), |attempt| async move {
-        match attempt {
-            1 => Err(later(400)),
-            _ => pending::<Result<(), TestError>>().await,
-        }
-    });
     // It can be moved to another thread.
-    let outcome: Box<dyn Future<Output = _> + Send + '_> = Box::new(outcome);
-    assert!(matches!(
-        Box::into_pin(outcome).await,
-        Err(RetryError::DeadlineExceeded { attempts: 2, .. })
-    ));
+    let outcome = tokio::spawn(async move {
+        let call = |attempt| async move {
+            match attempt {
+                1 => Err(later(400)),
+                _ => pending::<Result<(), TestError>>().await,
+            }
+        };
+        retry(&tight, &CancellationToken::new(), rng(), call).await
+    });
+    let outcome = outcome.await.unwrap();
+    assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { attempts: 2, .. })));
     assert_eq!(began.elapsed(), milliseconds(450));
-}
-
-/// Notes when it is dropped.
-struct Watch<'a>(&'a Cell<bool>);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.0.set(true);
-    }
 }
 
 /// Cancels after so many milliseconds.
@@ -239,18 +194,18 @@ fn cancelled_after(value: u64) -> CancellationToken {
 
 #[tokio::test(start_paused = true)]
 async fn cancellation_drops_the_running_call() {
-    let dropped = Cell::new(false);
+    let running = Rc::new(());
     let began = Instant::now();
-    let outcome: Result<(), RetryError<TestError>> = retry(&policy(), &cancelled_after(30), rng(), |_| {
-        let watch = Watch(&dropped);
+    let call = |_| {
+        let running = running.clone();
         async move {
-            let _watch = watch;
-            pending().await
+            let _running = running;
+            pending::<Result<(), TestError>>().await
         }
-    })
-    .await;
+    };
+    let outcome = retry(&policy(), &cancelled_after(30), rng(), call).await;
     assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
-    assert!(dropped.get());
+    assert_eq!(Rc::strong_count(&running), 1, "no call runs");
     assert_eq!(began.elapsed(), milliseconds(30));
 }
 
@@ -266,13 +221,8 @@ async fn cancellation_ends_a_wait_and_beats_the_retry() {
     assert_eq!(began.elapsed(), milliseconds(30));
 
     // Nor is there one when no wait is needed.
-    let at_once = RetryPolicy {
-        backoff: Backoff {
-            cap: Duration::ZERO,
-            ..Backoff::default()
-        },
-        ..policy()
-    };
+    let mut at_once = policy();
+    at_once.backoff.cap = Duration::ZERO;
     let cancel = CancellationToken::new();
     let outcome: Result<(), _> = retry(&at_once, &cancel, rng(), |_| {
         cancel.cancel();
@@ -283,13 +233,11 @@ async fn cancellation_ends_a_wait_and_beats_the_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_cancelled_beforehand_is_not_begun() {
+async fn a_call_that_was_cancelled_before_is_not_begun() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let outcome: Result<(), RetryError<TestError>> = retry(&policy(), &cancel, rng(), |_| {
-        panic!("begun");
-        #[expect(unreachable_code, reason = "the type of the call")]
-        pending()
+    let outcome = retry(&policy(), &cancel, rng(), |_| -> Ready<Result<(), TestError>> {
+        panic!("begun")
     })
     .await;
     assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 0 }));
@@ -309,10 +257,8 @@ proptest! {
         policy.backoff.jitter = milliseconds(jitter);
         prop_assume!(policy.check().is_ok());
         let has_retry_after = script.iter().any(|(_, retry_after)| retry_after.is_some());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build()?;
         let took = runtime.block_on(async {
             let began = Instant::now();
             let rng = StdRng::seed_from_u64(seed);
@@ -320,7 +266,8 @@ proptest! {
                 let (takes, retry_after) = script[attempt as usize - 1];
                 async move {
                     sleep(milliseconds(takes)).await;
-                    Err(TestError(Class::ServerError, retry_after.map(milliseconds)))
+                    let error = retry_after.map_or(DOWN, |after| DOWN.after(milliseconds(after)));
+                    Err(error)
                 }
             })
             .await;

@@ -5,43 +5,48 @@ use std::time::Duration;
 use axum::{
     Json,
     http::{
-        HeaderValue, StatusCode,
+        StatusCode,
         header::{CONTENT_TYPE, RETRY_AFTER},
     },
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use tidegate::retry_after::RetryAfter;
+use tidegate::{request::RequestError, retry_after::RetryAfter};
+
+use crate::simulate::Refusal;
 
 /// One error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
     status: StatusCode,
-    code: &'static str,
-    detail: String,
+    error: RequestError,
     retry_after: Option<Duration>,
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, code: &str, detail: &str) -> Self {
         Self {
             status,
-            code,
-            detail: detail.into(),
+            error: RequestError::new(code, detail, false),
             retry_after: None,
         }
     }
 
-    pub(super) fn after(self, retry_after: impl Into<Option<Duration>>) -> Self {
+    /// The refusal of a call for a request of `kind`.
+    pub(super) fn refusal(refusal: Refusal, kind: &str) -> Self {
+        let status = match refusal {
+            Refusal::NotYet { .. } => StatusCode::TOO_EARLY,
+            Refusal::NotPossible | Refusal::Rejected => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+            Refusal::Silence => StatusCode::GATEWAY_TIMEOUT,
+            Refusal::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::UnknownKind => StatusCode::NOT_FOUND,
+        };
         Self {
-            retry_after: retry_after.into(),
-            ..self
+            status,
+            error: refusal.error(kind),
+            retry_after: refusal.after(),
         }
-    }
-
-    pub(super) fn unknown_kind(kind: &str) -> Self {
-        let detail = format!("the kind {kind} is not served here: start with --kind {kind}:FLOW");
-        Self::new(StatusCode::NOT_FOUND, "unknown_kind", detail)
     }
 }
 
@@ -51,16 +56,12 @@ impl IntoResponse for Problem {
             "type": "about:blank",
             "title": self.status.canonical_reason(),
             "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
+            "code": self.error.code,
+            "detail": self.error.message,
         }));
-        let mut response = (self.status, body).into_response();
-        let headers = response.headers_mut();
-        let media_type = HeaderValue::from_static("application/problem+json");
-        headers.insert(CONTENT_TYPE, media_type);
-        if let Some(after) = self.retry_after {
-            headers.insert(RETRY_AFTER, RetryAfter::from(after).as_secs().into());
-        }
-        response
+        let content_type = [(CONTENT_TYPE, "application/problem+json")];
+        let seconds = |after| RetryAfter::from(after).as_secs().to_string();
+        let retry_after = self.retry_after.map(|after| [(RETRY_AFTER, seconds(after))]);
+        (self.status, content_type, retry_after, body).into_response()
     }
 }

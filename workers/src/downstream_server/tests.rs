@@ -8,14 +8,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    http_stage::{HttpOptions, HttpReadiness, HttpTransact, stage_for},
-    request,
-    simulate::{CallbackResponder, Chance, SimulateOptions},
+    from_flags,
+    http_stage::{HttpReadiness, HttpTransact},
+    simulate::{CallbackResponder, Responder},
+    testing::{request, stages_at},
 };
-
-fn always() -> Chance {
-    Chance::new(1.0).unwrap()
-}
 
 struct Running {
     downstream: Arc<Downstream>,
@@ -25,13 +22,8 @@ struct Running {
 }
 
 impl Running {
-    async fn start(options: SimulateOptions, callback: Option<CallbackResponder>) -> Self {
-        let responder = callback.map(|callback| Arc::new(callback) as _);
-        let options = SimulateOptions {
-            remember: true,
-            seed: Some(1),
-            ..options
-        };
+    async fn start(flags: &str, responder: Option<Arc<dyn Responder>>) -> Self {
+        let options = from_flags(&format!("--remember --seed 1 {flags}"));
         let downstream = Arc::new(Downstream::new(options, responder).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -45,16 +37,8 @@ impl Running {
         }
     }
 
-    fn stage(&self, kind: &str) -> (HttpReadiness, HttpTransact) {
-        let url = |path: &str| vec![format!("{}{path}", self.url).parse().unwrap()];
-        let options = HttpOptions {
-            check_urls: url("/check/{kind}"),
-            send_urls: url("/send/{kind}"),
-            receipt_urls: url("/receipt/{kind}/{id}"),
-            first_byte_timeout: Duration::from_millis(300),
-            ..HttpOptions::default()
-        };
-        stage_for(&options, kind)
+    fn stages(&self, kind: &str) -> (HttpReadiness, HttpTransact) {
+        stages_at(&self.url, kind, "--first-byte-timeout 300ms")
     }
 }
 
@@ -74,8 +58,8 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
     tokio::spawn(async { axum::serve(listener, relay).await });
     let callback = CallbackResponder::new(callback_url.parse().unwrap(), HeaderMap::new()).unwrap();
 
-    let server = Running::start(SimulateOptions::default(), Some(callback)).await;
-    let (readiness, transact) = server.stage("input_proof");
+    let server = Running::start("", Some(Arc::new(callback))).await;
+    let (readiness, transact) = server.stages("input_proof");
     let request = request("input_proof");
     assert_eq!(readiness.check(&request).await, Check::Ready);
     let Sent::Receipt(receipt) = transact.send(&request).await else {
@@ -97,27 +81,19 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
 
 #[tokio::test]
 async fn a_direct_request_is_answered_by_its_receipt() {
-    let server = Running::start(SimulateOptions::default(), None).await;
+    let server = Running::start("", None).await;
     let request = request("direct");
-    let sent = server.stage("direct").1.send(&request).await;
-    let response = Some(json!({ "simulated": request.id }));
-    assert_eq!(
-        sent,
-        Sent::Receipt(Receipt {
-            reference: None,
-            response
-        })
-    );
+    let receipt = Receipt {
+        reference: None,
+        response: Some(json!({ "simulated": request.id })),
+    };
+    assert_eq!(server.stages("direct").1.send(&request).await, Sent::Receipt(receipt));
 }
 
 #[tokio::test]
-async fn a_dropped_answer_is_found_again() {
-    let options = SimulateOptions {
-        drop_rate: always(),
-        ..SimulateOptions::default()
-    };
-    let server = Running::start(options, None).await;
-    let (_, transact) = server.stage("input_proof");
+async fn the_receipt_of_a_send_without_an_answer_is_found() {
+    let server = Running::start("--drop-rate 1", None).await;
+    let (_, transact) = server.stages("input_proof");
     let request = request("input_proof");
     assert_eq!(transact.find_receipt(&request).await, Ok(None));
     let sent = transact.send(&request).await;
@@ -125,47 +101,25 @@ async fn a_dropped_answer_is_found_again() {
         matches!(&sent, Sent::Retry { error, may_have_left: true, .. } if error.code == "timeout"),
         "{sent:?}"
     );
-    assert!(
-        transact
-            .find_receipt(&request)
-            .await
-            .unwrap()
-            .unwrap()
-            .reference
-            .is_some()
-    );
+    let found = transact.find_receipt(&request).await.unwrap();
+    assert!(found.unwrap().reference.is_some());
 }
 
 #[tokio::test]
-async fn refusals_arrive_as_what_they_are() {
-    let server = Running::start(
-        SimulateOptions {
-            not_yet_rate: always(),
-            not_yet_after: Duration::from_millis(1500),
-            reject_rate: always(),
-            ..SimulateOptions::default()
-        },
-        None,
-    )
-    .await;
-    let (readiness, transact) = server.stage("user_decrypt");
+async fn each_refusal_has_its_status_and_code() {
+    let server = Running::start("--not-yet-rate 1 --not-yet-after 1500ms --reject-rate 1", None).await;
+    let (readiness, transact) = server.stages("user_decrypt");
     let decrypt = request("user_decrypt");
-    let two = Some(Duration::from_secs(2));
-    assert_eq!(readiness.check(&decrypt).await, Check::Snooze { after: two });
+    let after = Some(Duration::from_secs(2));
+    assert_eq!(readiness.check(&decrypt).await, Check::Snooze { after });
     assert!(matches!(transact.send(&decrypt).await, Sent::Rejected(error) if error.code == "rejected"));
     let stranger = request("stranger");
-    let (readiness, transact) = server.stage("stranger");
+    let (readiness, transact) = server.stages("stranger");
     assert!(matches!(readiness.check(&stranger).await, Check::Failed(error) if error.code == "unknown_kind"));
     assert!(matches!(transact.send(&stranger).await, Sent::Rejected(error) if error.message.contains("--kind")));
 
-    let options = SimulateOptions {
-        rate: Some(1.0),
-        check_failure_rate: always(),
-        send_error_rate: always(),
-        ..SimulateOptions::default()
-    };
-    let server = Running::start(options, None).await;
-    let (readiness, transact) = server.stage("user_decrypt");
+    let server = Running::start("--rate 1 --check-failure-rate 1 --send-error-rate 1", None).await;
+    let (readiness, transact) = server.stages("user_decrypt");
     assert!(matches!(readiness.check(&decrypt).await, Check::Failed(error) if error.code == "not_possible"));
     for _ in 0..3 {
         let sent = transact.send(&request("user_decrypt")).await;
@@ -177,8 +131,8 @@ async fn refusals_arrive_as_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_send_needs_its_key() {
-    let server = Running::start(SimulateOptions::default(), None).await;
+async fn a_send_without_an_idempotency_key_is_refused() {
+    let server = Running::start("", None).await;
     let call = reqwest::Client::new()
         .post(format!("{}/send/direct", server.url))
         .send();
@@ -191,11 +145,7 @@ async fn a_send_needs_its_key() {
 
 #[tokio::test]
 async fn shutting_down_ends_even_the_calls_that_get_no_answer() {
-    let options = SimulateOptions {
-        drop_rate: always(),
-        ..SimulateOptions::default()
-    };
-    let server = Running::start(options, None).await;
+    let server = Running::start("--drop-rate 1", None).await;
     let call = reqwest::Client::new()
         .post(format!("{}/send/direct", server.url))
         .header(IDEMPOTENCY_KEY, Uuid::now_v7().to_string())

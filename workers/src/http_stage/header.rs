@@ -4,6 +4,8 @@ use std::{convert::Infallible, fmt, str::FromStr};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::ParseError;
+
 /// Headers that the protocol sets itself.
 const RESERVED: [&str; 6] = [
     "idempotency-key",
@@ -21,23 +23,6 @@ const RESERVED: [&str; 6] = [
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeaderLine(String);
 
-/// Why a text is not a header. The message does not repeat the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HeaderError {
-    /// No colon.
-    #[error("a header has no colon: write it as 'Name: value'")]
-    NoColon,
-    /// A name that HTTP does not allow.
-    #[error("a header's name has characters that HTTP does not allow")]
-    Name,
-    /// A value that HTTP does not allow.
-    #[error("the value of the header {0} has characters that HTTP does not allow")]
-    Value(HeaderName),
-    /// A header that the protocol sets.
-    #[error("the header {0} is set by the protocol: leave it out")]
-    Reserved(HeaderName),
-}
-
 impl FromStr for HeaderLine {
     type Err = Infallible;
 
@@ -53,15 +38,21 @@ impl fmt::Debug for HeaderLine {
 }
 
 impl HeaderLine {
-    fn parse(&self) -> Result<(HeaderName, HeaderValue), HeaderError> {
-        let (name, value) = self.0.split_once(':').ok_or(HeaderError::NoColon)?;
-        let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Name)?;
+    /// No error repeats the text.
+    fn parse(&self) -> Result<(HeaderName, HeaderValue), String> {
+        let (name, value) = self
+            .0
+            .split_once(':')
+            .ok_or("a header has no colon: write it as 'Name: value'")?;
+        let name: HeaderName = name
+            .trim()
+            .parse()
+            .map_err(|_| "a header's name has characters that HTTP does not allow")?;
         if RESERVED.contains(&name.as_str()) {
-            return Err(HeaderError::Reserved(name));
+            return Err(format!("the header {name} is set by the protocol: leave it out"));
         }
-        let Ok(mut value) = HeaderValue::from_str(value.trim()) else {
-            return Err(HeaderError::Value(name));
-        };
+        let mut value = HeaderValue::from_str(value.trim())
+            .map_err(|_| format!("the value of the header {name} has characters that HTTP does not allow"))?;
         value.set_sensitive(true);
         Ok((name, value))
     }
@@ -72,10 +63,10 @@ impl HeaderLine {
 /// # Errors
 ///
 /// When a line is not a header, or one that the protocol sets.
-pub fn header_map(lines: &[HeaderLine]) -> Result<HeaderMap, HeaderError> {
+pub fn header_map(lines: &[HeaderLine]) -> Result<HeaderMap, ParseError> {
     let mut headers = HeaderMap::new();
     for line in lines.iter().filter(|line| !line.0.trim().is_empty()) {
-        let (name, value) = line.parse()?;
+        let (name, value) = line.parse().map_err(ParseError)?;
         headers.append(name, value);
     }
     Ok(headers)
@@ -85,7 +76,7 @@ pub fn header_map(lines: &[HeaderLine]) -> Result<HeaderMap, HeaderError> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<HeaderMap, HeaderError> {
+    fn read(line: &str) -> Result<HeaderMap, ParseError> {
         header_map(&["".parse().unwrap(), line.parse().unwrap()])
     }
 

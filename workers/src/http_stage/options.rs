@@ -4,8 +4,8 @@ use std::{str::FromStr, time::Duration};
 
 use humantime::parse_duration;
 
-use super::{HeaderLine, HttpStageError, UrlTemplate, UrlTemplateError};
-use crate::kinds::is_kind_name;
+use super::{HeaderLine, HttpStageError, UrlTemplate};
+use crate::{ParseError, kinds::kind_name};
 
 /// A URL for one kind, or for all that have none of their own: written `[KIND=]URL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct UrlFor {
 }
 
 impl FromStr for UrlFor {
-    type Err = UrlTemplateError;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, UrlTemplateError> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         // A URL has a colon before its first equals sign, a kind has none.
         let (kind, url) = match text.split_once('=') {
-            Some((kind, url)) if is_kind_name(kind) => (Some(kind.to_owned()), url),
+            Some((kind, url)) if kind_name(kind).is_ok() => (Some(kind.to_owned()), url),
             _ => (None, text),
         };
         Ok(Self {
@@ -44,7 +44,7 @@ pub struct HttpOptions {
     #[arg(long = "send-url", value_name = "[KIND=]URL")]
     pub send_urls: Vec<UrlFor>,
 
-    /// Where to look for the receipt of an earlier send; without it the service must recognise the Idempotency-Key
+    /// Where to find the receipt of an earlier send; without it the service must recognise the Idempotency-Key
     #[arg(long = "receipt-url", value_name = "[KIND=]URL")]
     pub receipt_urls: Vec<UrlFor>,
 
@@ -80,33 +80,20 @@ pub struct HttpOptions {
 }
 
 impl Default for HttpOptions {
+    /// The defaults of the command line, without the headers of the environment.
     fn default() -> Self {
         Self {
-            check_urls: Vec::new(),
-            send_urls: Vec::new(),
-            receipt_urls: Vec::new(),
-            kinds: Vec::new(),
             headers: Vec::new(),
-            connect_timeout: Duration::from_secs(2),
-            first_byte_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(10),
-            max_response_bytes: 8 << 20,
+            ..crate::from_flags("")
         }
-    }
-}
-
-fn kind_name(text: &str) -> Result<String, String> {
-    if is_kind_name(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("a kind's name is lower snake case and starts with a letter".to_owned())
     }
 }
 
 impl HttpOptions {
     pub(super) fn all_urls(&self) -> impl Iterator<Item = &UrlFor> {
-        let receipts_and_sends = self.receipt_urls.iter().chain(&self.send_urls);
-        self.check_urls.iter().chain(receipts_and_sends)
+        [&self.check_urls, &self.send_urls, &self.receipt_urls]
+            .into_iter()
+            .flatten()
     }
 
     pub(super) fn validate(&self) -> Result<(), HttpStageError> {
@@ -121,10 +108,7 @@ impl HttpOptions {
             for (n, url) in urls.iter().enumerate() {
                 if urls[..n].iter().any(|earlier| earlier.kind == url.kind) {
                     let kind = url.kind.as_deref().unwrap_or("all other kinds");
-                    return Err(HttpStageError::Twice {
-                        flag,
-                        kind: kind.to_owned(),
-                    });
+                    return Err(HttpStageError::Twice(flag, kind.to_owned()));
                 }
             }
         }
@@ -175,12 +159,12 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        let says = |options: HttpOptions| options.validate().unwrap_err().to_string();
-        assert!(says(options(&[], &[], &[])).contains("--send-url"));
-        assert!(says(options(&[], &["http://a", "http://b"], &[])).contains("all other kinds"));
-        assert!(says(options(&[], &["x=http://a", "x=http://b"], &[])).contains("twice for x"));
-        assert!(says(options(&[], &["http://a"], &["http://a/r"])).contains("{id}"));
-        assert!(says(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
+        let error = |options: HttpOptions| options.validate().unwrap_err().to_string();
+        assert!(error(options(&[], &[], &[])).contains("--send-url"));
+        assert!(error(options(&[], &["http://a", "http://b"], &[])).contains("all other kinds"));
+        assert!(error(options(&[], &["x=http://a", "x=http://b"], &[])).contains("twice for x"));
+        assert!(error(options(&[], &["http://a"], &["http://a/r"])).contains("{id}"));
+        assert!(error(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
         assert!(options(&[], &["http://a"], &["x=http://a/{id}"]).validate().is_ok());
     }
 }

@@ -38,50 +38,36 @@ pub(super) fn check(called: Called) -> Check {
 
 /// The outcome of a send.
 pub(super) fn sent(called: Called) -> Sent {
-    let answer = match called {
-        Ok(answer) => answer,
-        Err(no_answer) => {
-            return Sent::Retry {
-                error: no_answer_error(no_answer),
-                after: None,
-                // Without a connection, nothing can have left.
-                may_have_left: no_answer != NoAnswer::NotConnected,
-            };
-        }
-    };
-    if answer.status.is_success() {
-        return match read_receipt(&answer) {
-            Ok(receipt) => Sent::Receipt(receipt),
-            // The service took it, but without the receipt its response cannot be matched: the next attempt looks
-            // again.
-            Err(error) => Sent::Retry {
-                error,
-                after: None,
-                may_have_left: true,
-            },
-        };
-    }
-    if is_final(answer.status) {
-        return Sent::Rejected(read_problem(&answer, "rejected"));
-    }
-    let after = retry_after(&answer.headers);
-    Sent::Retry {
-        error: unexpected(answer.status),
+    let retry = |error, after, may_have_left| Sent::Retry {
+        error,
         after,
-        may_have_left: !was_refused_unread(answer.status, after),
+        may_have_left,
+    };
+    match called {
+        Ok(answer) if answer.status.is_success() => match read_receipt(&answer) {
+            Ok(receipt) => Sent::Receipt(receipt),
+            // The service took it, but without the receipt its response cannot be matched: the next attempt searches
+            // for the receipt again.
+            Err(error) => retry(error, None, true),
+        },
+        Ok(answer) if is_final(answer.status) => Sent::Rejected(read_problem(&answer, "rejected")),
+        Ok(answer) => {
+            let after = retry_after(&answer.headers);
+            let may_have_left = !was_refused_unread(answer.status, after);
+            retry(unexpected(answer.status), after, may_have_left)
+        }
+        // Without a connection, nothing can have left.
+        Err(no_answer) => retry(no_answer_error(no_answer), None, no_answer != NoAnswer::NotConnected),
     }
 }
 
 /// The receipt of an earlier send.
 pub(super) fn found(called: Called) -> Result<Option<Receipt>, RequestError> {
-    let answer = called.map_err(no_answer_error)?;
-    if answer.status == StatusCode::NOT_FOUND {
-        return Ok(None);
+    match called.map_err(no_answer_error)? {
+        answer if answer.status.is_success() => read_receipt(&answer).map(Some),
+        answer if answer.status == StatusCode::NOT_FOUND => Ok(None),
+        answer => Err(unexpected(answer.status)),
     }
-    if answer.status.is_success() {
-        return read_receipt(&answer).map(Some);
-    }
-    Err(unexpected(answer.status))
 }
 
 /// Whether the same request would be refused again.

@@ -4,7 +4,7 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value};
 use tidegate::{request::RequestError, stage::Receipt};
 
-use super::service::{Answer, Unreadable};
+use super::service::Answer;
 
 /// The database indexes references, and an index takes no long ones.
 const LONGEST_REFERENCE: usize = 1024;
@@ -16,13 +16,7 @@ const LONGEST_CODE: usize = 64;
 /// The reference is the body's `reference`, or else the header `Tidegate-Reference`, or else `Location`. A body that
 /// is empty, or whose content type is not JSON, is ignored. A JSON body has to be an object.
 pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
-    let body = answer.body.as_ref().map_err(|unreadable| {
-        refusal(match unreadable {
-            Unreadable::TooLong => "is too long",
-            Unreadable::TooSlow => "did not end in time",
-            Unreadable::Broken => "broke off",
-        })
-    })?;
+    let body = answer.body.as_ref().map_err(|why| refusal(why))?;
     let mut fields = if body.is_empty() || !is_json(answer) {
         Map::new()
     } else {
@@ -56,11 +50,8 @@ pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
 }
 
 fn refusal(why: &str) -> RequestError {
-    RequestError::new(
-        "unreadable_receipt",
-        format!("the service took the request, but its answer {why}"),
-        true,
-    )
+    let message = format!("the service took the request, but its answer {why}");
+    RequestError::new("unreadable_receipt", message, true)
 }
 
 /// PostgreSQL stores no NUL character: one in a response would fail every settle of its batch.
@@ -98,8 +89,8 @@ fn is_json(answer: &Answer) -> bool {
     let Some(media_type) = header(answer, CONTENT_TYPE.as_str()) else {
         return true;
     };
+    let media_type = media_type.to_ascii_lowercase();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
 }
 

@@ -29,16 +29,8 @@ const MOST_CLIENTS: usize = 8;
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// The body, or why it could not be read.
-    pub(super) body: Result<Vec<u8>, Unreadable>,
-}
-
-/// Why a body was not read to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
-    TooLong,
-    TooSlow,
-    Broken,
+    /// The body, or why it could not be read: that it `is too long`, for example.
+    pub(super) body: Result<Vec<u8>, &'static str>,
 }
 
 /// Why there is no answer.
@@ -53,7 +45,7 @@ pub(super) enum NoAnswer {
 }
 
 /// The service, and the connections to it, which calls share.
-pub(super) struct Service {
+pub(crate) struct Service {
     headers: HeaderMap,
     /// The phases of kinds whose policy has none.
     phases: Phases,
@@ -64,7 +56,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
+    pub(crate) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
         let headers = header_map(&options.headers)?;
         Ok(Self {
             client: client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?,
@@ -122,22 +114,21 @@ impl Service {
         // The client limits the connect phase but does not report its end, so the first byte has the time of both
         // phases.
         let first_byte = phases.connect.saturating_add(phases.first_byte);
-        let no_answer = match timeout(first_byte, call.send()).await {
-            Ok(Ok(response)) => return Ok(self.read(response, request, phases.body).await),
-            // A connect timeout is an error of this kind too.
-            Ok(Err(error)) if error.is_connect() => {
-                let error = error.without_url();
-                tracing::debug!(request = id, kind = request.kind, ?error, "not connected");
-                NoAnswer::NotConnected
-            }
+        match timeout(first_byte, call.send()).await {
+            Ok(Ok(response)) => Ok(self.read(response, request, phases.body).await),
             Ok(Err(error)) => {
+                // An error of a connect timeout is a connect error, too.
+                let not_connected = error.is_connect();
                 let error = error.without_url();
-                tracing::debug!(request = id, kind = request.kind, ?error, "no answer");
-                NoAnswer::Broken
+                tracing::debug!(request = id, kind = request.kind, ?error, not_connected, "no answer");
+                Err(if not_connected {
+                    NoAnswer::NotConnected
+                } else {
+                    NoAnswer::Broken
+                })
             }
-            Err(_) => NoAnswer::TooSlow,
-        };
-        Err(no_answer)
+            Err(_) => Err(NoAnswer::TooSlow),
+        }
     }
 
     async fn read(&self, mut response: Response, request: &Request, body: Duration) -> Answer {
@@ -153,10 +144,8 @@ impl Service {
             self.longest_body.min(LONGEST_EXPLANATION)
         };
         // Read to its end even when it is not used: only then can the connection be used again.
-        let body = match timeout(body, read_body(&mut response, longest)).await {
-            Ok(body) => body,
-            Err(_) => Err(Unreadable::TooSlow),
-        };
+        let body = timeout(body, read_body(&mut response, longest)).await;
+        let body = body.unwrap_or(Err("did not end in time"));
         Answer { status, headers, body }
     }
 }
@@ -171,15 +160,15 @@ fn client(headers: &HeaderMap, connect: Duration) -> Result<Client, reqwest::Err
         .build()
 }
 
-async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, Unreadable> {
-    let longer = |length| usize::try_from(length).map_or(true, |length: usize| length > longest);
-    if response.content_length().is_some_and(longer) {
-        return Err(Unreadable::TooLong);
+async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, &'static str> {
+    const TOO_LONG: &str = "is too long";
+    if response.content_length().is_some_and(|length| length > longest as u64) {
+        return Err(TOO_LONG);
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| Unreadable::Broken)? {
+    while let Some(chunk) = response.chunk().await.map_err(|_| "broke off")? {
         if body.len() + chunk.len() > longest {
-            return Err(Unreadable::TooLong);
+            return Err(TOO_LONG);
         }
         body.extend_from_slice(&chunk);
     }

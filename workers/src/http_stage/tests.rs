@@ -5,10 +5,7 @@ mod meanings;
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
@@ -22,6 +19,7 @@ use serde_json::json;
 use tokio::{net::TcpListener, time::sleep};
 
 use super::*;
+use crate::testing::{self, stages_at};
 
 type Seen = Vec<(String, String, HeaderMap, String)>;
 type Answers = Arc<dyn Fn() -> Response<Body> + Send + Sync>;
@@ -53,12 +51,9 @@ impl Fake {
         fake
     }
 
-    fn stage(&self) -> (HttpReadiness, HttpTransact) {
-        self.stage_with(&HttpOptions::default())
-    }
-
-    fn stage_with(&self, options: &HttpOptions) -> (HttpReadiness, HttpTransact) {
-        stage_at(self.address, options)
+    /// The stages of a direct kind that call it.
+    fn stages(&self, flags: &str) -> (HttpReadiness, HttpTransact) {
+        stages_at(&format!("http://{}", self.address), "direct", flags)
     }
 }
 
@@ -75,28 +70,16 @@ async fn answer(State(fake): State<Fake>, call: Call) -> Response<Body> {
     (fake.answers)()
 }
 
-fn stage_at(address: SocketAddr, options: &HttpOptions) -> (HttpReadiness, HttpTransact) {
-    let url = |path: &str| vec![format!("http://{address}{path}").parse().unwrap()];
-    let options = HttpOptions {
-        check_urls: url("/check/{kind}"),
-        send_urls: url("/send/{kind}"),
-        receipt_urls: url("/receipt/{kind}/{id}"),
-        ..options.clone()
-    };
-    stage_for(&options, "direct")
-}
-
 fn request() -> Request {
-    crate::request("direct")
+    testing::request("direct")
 }
 
 fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Response<Body> {
-    let builder = Response::builder().status(status);
-    headers
-        .iter()
-        .fold(builder, |builder, (name, value)| builder.header(*name, *value))
-        .body(Body::from(body))
-        .unwrap()
+    let mut builder = Response::builder().status(status);
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(Body::from(body)).unwrap()
 }
 
 /// The outcomes of all stages for one answer.
@@ -106,7 +89,7 @@ async fn outcomes(
     body: &'static str,
 ) -> (Check, Sent, Result<Option<Receipt>, RequestError>) {
     let fake = Fake::start(move || response(status, headers, body)).await;
-    let (readiness, transact) = fake.stage();
+    let (readiness, transact) = fake.stages("");
     let request = request();
     (
         readiness.check(&request).await,
@@ -115,6 +98,7 @@ async fn outcomes(
     )
 }
 
+/// The code, the wait in seconds and `may_have_left` of a retry.
 fn retry(sent: Sent) -> (String, Option<u64>, bool) {
     match sent {
         Sent::Retry {

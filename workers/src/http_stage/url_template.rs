@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 
+use crate::ParseError;
+
 /// All but RFC 3986's unreserved characters, so that a value stays within its path segment.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -21,45 +23,25 @@ pub struct UrlTemplate {
     pieces: Vec<Piece>,
 }
 
-/// Why a text is not a URL template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UrlTemplateError {
-    /// A brace that opens or closes nothing.
-    #[error("a brace has no partner: placeholders are {{kind}} and {{id}}")]
-    LonelyBrace,
-    /// A placeholder that nothing replaces.
-    #[error("there is no placeholder {{{0}}}: there are {{kind}} and {{id}}")]
-    UnknownPlaceholder(String),
-    /// Not a URL.
-    #[error("this is not a URL: {0}")]
-    NotAUrl(String),
-    /// A URL of another kind.
-    #[error("the URL must start with http:// or https://")]
-    NotHttp,
-}
-
 impl UrlTemplate {
     /// The URL for one request.
     ///
     /// # Errors
     ///
     /// When the values make a text that is no URL, which no kind and no request id do.
-    pub fn fill(&self, kind: &str, id: &str) -> Result<Url, UrlTemplateError> {
+    pub fn fill(&self, kind: &str, id: &str) -> Result<Url, ParseError> {
         let escaped = |text| utf8_percent_encode(text, ESCAPED).to_string();
-        let text: String = self
-            .pieces
-            .iter()
-            .map(|piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Kind => escaped(kind),
-                Piece::Id => escaped(id),
-            })
-            .collect();
-        let url = Url::parse(&text).map_err(|error| UrlTemplateError::NotAUrl(error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(UrlTemplateError::NotHttp);
+        let filled = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Kind => escaped(kind),
+            Piece::Id => escaped(id),
+        });
+        let text: String = filled.collect();
+        let url = Url::parse(&text).map_err(|error| ParseError(format!("this is not a URL: {error}")))?;
+        match url.scheme() {
+            "http" | "https" => Ok(url),
+            _ => Err(ParseError("the URL must start with http:// or https://".to_owned())),
         }
-        Ok(url)
     }
 
     /// Whether requests of one kind get different URLs.
@@ -69,9 +51,9 @@ impl UrlTemplate {
 }
 
 impl FromStr for UrlTemplate {
-    type Err = UrlTemplateError;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, UrlTemplateError> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -79,12 +61,15 @@ impl FromStr for UrlTemplate {
             let (name, after) = brace
                 .strip_prefix('{')
                 .and_then(|brace| brace.split_once('}'))
-                .ok_or(UrlTemplateError::LonelyBrace)?;
+                .ok_or_else(|| ParseError("a brace has no partner: placeholders are {kind} and {id}".to_owned()))?;
             pieces.push(Piece::Text(before.to_owned()));
             pieces.push(match name {
                 "kind" => Piece::Kind,
                 "id" => Piece::Id,
-                unknown => return Err(UrlTemplateError::UnknownPlaceholder(unknown.to_owned())),
+                unknown => {
+                    let message = format!("there is no placeholder {{{unknown}}}: there are {{kind}} and {{id}}");
+                    return Err(ParseError(message));
+                }
             });
             rest = after;
         }
@@ -105,6 +90,7 @@ impl fmt::Debug for UrlTemplate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_refused;
 
     fn filled(template: &str, kind: &str, id: &str) -> String {
         let template: UrlTemplate = template.parse().unwrap();
@@ -122,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_replaces_them_stays_in_its_segment() {
+    fn a_value_stays_in_its_path_segment() {
         assert_eq!(
             filled("http://a/r/{id}/x", "k", "../b c?d#e%/é"),
             "http://a/r/..%2Fb%20c%3Fd%23e%25%2F%C3%A9/x"
@@ -130,16 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (text, part) in [
+    fn an_error_names_what_is_wrong() {
+        assert_refused::<UrlTemplate>(&[
             ("http://a/{name}", "there is no placeholder {name}"),
             ("http://a/{id", "no partner"),
             ("http://a/id}", "no partner"),
             ("a/{id}", "not a URL"),
             ("ftp://a/{id}", "http:// or https://"),
-        ] {
-            let error = text.parse::<UrlTemplate>().unwrap_err().to_string();
-            assert!(error.contains(part), "{text}: {error}");
-        }
+        ]);
     }
 }

@@ -7,17 +7,13 @@ use std::{
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
+use crate::ParseError;
+
 /// A probability: written as a number from 0 to 1, or as a percentage such as `5%`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Chance(f64);
 
 impl Chance {
-    /// A probability from a number; `None` unless it is from 0 to 1.
-    #[must_use]
-    pub fn new(probability: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&probability).then_some(Self(probability))
-    }
-
     /// As a number from 0 to 1.
     #[must_use]
     pub const fn get(self) -> f64 {
@@ -36,25 +32,20 @@ impl Chance {
     }
 }
 
-/// A text that is not a probability.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not a probability: write a number from 0 to 1, such as 0.05, or a percentage, such as 5%")]
-pub struct NotAChance(String);
-
 impl FromStr for Chance {
-    type Err = NotAChance;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, NotAChance> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let (number, unit) = match text.strip_suffix('%') {
             Some(percent) => (percent, 100.0),
             None => (text, 1.0),
         };
-        number
-            .trim()
-            .parse::<f64>()
-            .ok()
-            .and_then(|number| Self::new(number / unit))
-            .ok_or_else(|| NotAChance(text.to_owned()))
+        let probability = number.trim().parse().map(|number: f64| number / unit);
+        let probability = probability.ok().filter(|number| (0.0..=1.0).contains(number));
+        probability.map(Self).ok_or_else(|| {
+            let forms = "write a number from 0 to 1, such as 0.05, or a percentage, such as 5%";
+            ParseError(format!("\"{text}\" is not a probability: {forms}"))
+        })
     }
 }
 
@@ -90,19 +81,15 @@ mod tests {
         for (text, probability) in [("0", 0.0), ("0.25", 0.25), ("25%", 0.25), ("1", 1.0)] {
             assert_eq!(text.parse(), Ok(Chance(probability)), "{text}");
         }
-        for text in ["", "%", "1.1", "-0.1", "101%", "often", "NaN"] {
-            let error = text.parse::<Chance>().unwrap_err().to_string();
-            assert!(error.contains("such as 5%"), "{error}");
-        }
+        let refused = ["", "%", "1.1", "-0.1", "101%", "often", "NaN"];
+        crate::testing::assert_refused::<Chance>(&refused.map(|text| (text, "such as 5%")));
     }
 
     #[test]
     fn the_same_seed_rolls_the_same_numbers() {
         let numbers = |seed| {
             let dice = Dice::new(seed);
-            std::iter::repeat_with(|| dice.roll().random::<f64>())
-                .take(1000)
-                .collect::<Vec<_>>()
+            (0..1000).map(|_| dice.roll().random()).collect::<Vec<f64>>()
         };
         assert_eq!(numbers(7), numbers(7));
         assert_ne!(numbers(7), numbers(8));

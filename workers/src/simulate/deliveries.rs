@@ -9,55 +9,43 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Delivered, NotDelivered, Responder, log::EventLog, stats::Counters};
+use super::{NotDelivered, Responder, pass, record::Record};
 
 /// How long a response is offered before it counts as lost.
 const OFFER_TIME: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The state that all deliveries share.
-struct Shared {
-    responder: Arc<dyn Responder>,
-    at_once: Semaphore,
-    counters: Arc<Counters>,
-    log: Arc<EventLog>,
-}
-
 /// All responses of one downstream that are not delivered yet.
 pub(super) struct Deliveries {
-    shared: Arc<Shared>,
+    responder: Arc<dyn Responder>,
+    at_once: Semaphore,
+    record: Arc<Record>,
     tasks: TaskTracker,
     aborted: CancellationToken,
 }
 
 impl Deliveries {
-    pub(super) fn new(responder: Arc<dyn Responder>, counters: Arc<Counters>, log: Arc<EventLog>) -> Self {
+    pub(super) fn new(responder: Arc<dyn Responder>, record: Arc<Record>) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                at_once: Semaphore::new(responder.at_once()),
-                responder,
-                counters,
-                log,
-            }),
+            at_once: Semaphore::new(responder.at_once()),
+            responder,
+            record,
             tasks: TaskTracker::new(),
             aborted: CancellationToken::new(),
         }
     }
 
     /// Delivers `response` to request `id` of `kind` after `latency`.
-    pub(super) fn post(&self, id: RequestId, kind: &str, latency: Duration, response: Response) {
-        let (shared, kind) = (self.shared.clone(), kind.to_owned());
-        let aborted = self.aborted.clone();
+    pub(super) fn post(self: &Arc<Self>, id: RequestId, kind: &str, latency: Duration, response: Response) {
+        let (deliveries, kind) = (self.clone(), kind.to_owned());
         self.tasks.spawn(async move {
             let delivery = async {
-                if !latency.is_zero() {
-                    sleep(latency).await;
-                }
-                shared.deliver(id, &kind, &response).await;
+                pass(latency).await;
+                deliveries.deliver(id, &kind, &response).await;
             };
-            if aborted.run_until_cancelled(delivery).await.is_none() {
-                shared.lose(id, &kind, "the downstream shuts down");
+            if deliveries.aborted.run_until_cancelled(delivery).await.is_none() {
+                deliveries.lose(id, &kind, "the downstream shuts down");
             }
         });
     }
@@ -71,12 +59,9 @@ impl Deliveries {
             self.tasks.wait().await;
         }
     }
-}
 
-impl Shared {
     async fn deliver(&self, id: RequestId, kind: &str, response: &Response) {
-        self.counters.responses.add();
-        self.log.write(Some(id), kind, "response");
+        self.record.note(id, kind, "response", |stats| stats.responses += 1);
         let due = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -86,7 +71,7 @@ impl Shared {
                 self.responder.respond(response).await
             };
             let (why, wait) = match result {
-                Ok(delivered) => return self.delivered(id, kind, delivered),
+                Ok(outcome) => return self.delivered(id, kind, &outcome),
                 Err(NotDelivered::Refused(why)) => return self.lose(id, kind, &why),
                 Err(NotDelivered::Retry { why, after }) => (why, after.unwrap_or(pause)),
             };
@@ -99,25 +84,22 @@ impl Shared {
         }
     }
 
-    fn delivered(&self, id: RequestId, kind: &str, delivered: Delivered) {
-        self.counters.responses_delivered.add();
-        let event = match delivered {
-            Delivered::Taken => "delivered",
-            Delivered::Early => {
-                self.counters.responses_early.add();
-                "delivered_early"
-            }
-            Delivered::Late => {
-                self.counters.responses_late.add();
-                "delivered_late"
-            }
+    fn delivered(&self, id: RequestId, kind: &str, outcome: &str) {
+        let event = match outcome {
+            "early" => "delivered_early",
+            "late" => "delivered_late",
+            _ => "delivered",
         };
-        self.log.write(Some(id), kind, event);
+        self.record.note(id, kind, event, |stats| {
+            stats.responses_delivered += 1;
+            stats.responses_early += u64::from(outcome == "early");
+            stats.responses_late += u64::from(outcome == "late");
+        });
     }
 
     fn lose(&self, id: RequestId, kind: &str, why: &str) {
-        self.counters.responses_lost.add();
-        self.log.write(Some(id), kind, "response_lost");
+        self.record
+            .note(id, kind, "response_lost", |stats| stats.responses_lost += 1);
         tracing::warn!(request = %id, kind, why, "response lost");
     }
 }

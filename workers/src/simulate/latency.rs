@@ -5,6 +5,8 @@ use std::{str::FromStr, time::Duration};
 use rand::Rng;
 use rand_distr::StandardNormal;
 
+use crate::ParseError;
+
 /// No draw is longer than this: a heavy tail must not keep a call for ever.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -58,61 +60,53 @@ impl Latency {
     }
 }
 
-/// Why a text is not a latency.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LatencyError {
-    /// The word before the colon names no distribution.
-    #[error("there is no distribution \"{0}\": write constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35")]
-    UnknownDistribution(String),
-    /// Not a duration.
-    #[error("\"{0}\" is not a duration ({1}): write it with its unit, such as 5ms or 3.6s")]
-    NotADuration(String, String),
-    /// `uniform` without its two times.
-    #[error("\"{0}\" is not a range: write the shortest and the longest time, as in uniform:1ms-5ms")]
-    NotARange(String),
-    /// `uniform` from a long to a short time.
-    #[error("the range {0} runs backwards: write the shorter time first")]
-    Backwards(String),
-    /// `lognormal` without a usable spread.
-    #[error("\"{0}\" is not a median and a spread between 0 and 10: write them as in lognormal:3.6s,0.35")]
-    NotAMedianAndSpread(String),
-}
-
 impl FromStr for Latency {
-    type Err = LatencyError;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, LatencyError> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
         match name.trim() {
             "constant" => Ok(Self::Constant(duration(rest)?)),
             "uniform" => {
-                let (min, max) = rest
-                    .split_once('-')
-                    .ok_or_else(|| LatencyError::NotARange(rest.to_owned()))?;
+                let (min, max) = rest.split_once('-').ok_or_else(|| {
+                    let form = "write the shortest and the longest time, as in uniform:1ms-5ms";
+                    ParseError(format!("\"{rest}\" is not a range: {form}"))
+                })?;
                 let (min, max) = (duration(min)?, duration(max)?);
                 if min > max {
-                    return Err(LatencyError::Backwards(rest.to_owned()));
+                    let message = format!("the range {rest} runs backwards: write the shorter time first");
+                    return Err(ParseError(message));
                 }
                 Ok(Self::Uniform { min, max })
             }
             "lognormal" => {
-                let refusal = || LatencyError::NotAMedianAndSpread(rest.to_owned());
+                let refusal = || {
+                    let form = "write them as in lognormal:3.6s,0.35";
+                    ParseError(format!(
+                        "\"{rest}\" is not a median and a spread between 0 and 10: {form}"
+                    ))
+                };
                 let (median, sigma) = rest.split_once(',').ok_or_else(refusal)?;
                 let median = duration(median)?;
-                let sigma: f64 = sigma.trim().parse().map_err(|_| refusal())?;
-                if !(0.0..=10.0).contains(&sigma) {
-                    return Err(refusal());
+                match sigma.trim().parse() {
+                    Ok(sigma @ 0.0..=10.0) => Ok(Self::LogNormal { median, sigma }),
+                    _ => Err(refusal()),
                 }
-                Ok(Self::LogNormal { median, sigma })
             }
-            unknown => Err(LatencyError::UnknownDistribution(unknown.to_owned())),
+            unknown => {
+                let forms = "write constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35";
+                Err(ParseError(format!("there is no distribution \"{unknown}\": {forms}")))
+            }
         }
     }
 }
 
-fn duration(text: &str) -> Result<Duration, LatencyError> {
+fn duration(text: &str) -> Result<Duration, ParseError> {
     let text = text.trim();
-    humantime::parse_duration(text).map_err(|error| LatencyError::NotADuration(text.to_owned(), error.to_string()))
+    humantime::parse_duration(text).map_err(|error| {
+        let message = format!("\"{text}\" is not a duration ({error}): write it with its unit, such as 5ms or 3.6s");
+        ParseError(message)
+    })
 }
 
 #[cfg(test)]
@@ -127,6 +121,10 @@ mod tests {
 
     #[test]
     fn every_distribution_is_read() {
+        let lognormal = Latency::LogNormal {
+            median: ms(3600),
+            sigma: 0.35,
+        };
         let cases = [
             ("0s", Latency::Constant(ms(0))),
             ("0", Latency::Constant(ms(0))),
@@ -135,13 +133,7 @@ mod tests {
             ("constant:1.5s", Latency::Constant(ms(1500))),
             ("uniform:1ms-5ms", Latency::Uniform { min: ms(1), max: ms(5) }),
             ("uniform: 0s - 5ms", Latency::Uniform { min: ms(0), max: ms(5) }),
-            (
-                "lognormal:3.6s,0.35",
-                Latency::LogNormal {
-                    median: ms(3600),
-                    sigma: 0.35,
-                },
-            ),
+            ("lognormal:3.6s,0.35", lognormal),
         ];
         for (text, latency) in cases {
             assert_eq!(text.parse(), Ok(latency), "{text}");
@@ -149,8 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_an_example() {
-        for (text, part) in [
+    fn an_error_shows_how_to_write_a_latency() {
+        crate::testing::assert_refused::<Latency>(&[
             ("poisson:5ms", "there is no distribution \"poisson\""),
             ("constant:5", "with its unit"),
             ("fast", "\"fast\" is not a duration"),
@@ -160,10 +152,7 @@ mod tests {
             ("lognormal:3.6s,wide", "between 0 and 10"),
             ("lognormal:3.6s,-1", "between 0 and 10"),
             ("lognormal:3.6s,NaN", "between 0 and 10"),
-        ] {
-            let error = text.parse::<Latency>().unwrap_err().to_string();
-            assert!(error.contains(part), "{text}: {error}");
-        }
+        ]);
     }
 
     #[test]

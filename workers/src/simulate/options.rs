@@ -2,8 +2,6 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Parser;
-
 use super::{Chance, Latency, SimulatedKind};
 
 /// How responses name the request they are for.
@@ -32,7 +30,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "LATENCY", default_value = "0s")]
     pub response_latency: Latency,
 
-    /// How often a check says "not yet"
+    /// How often a check answers "not yet"
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub not_yet_rate: Chance,
 
@@ -40,7 +38,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
     pub not_yet_after: Duration,
 
-    /// How often a check says "never"
+    /// How often a check answers "never"
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub check_failure_rate: Chance,
 
@@ -111,12 +109,7 @@ fn per_second(text: &str) -> Result<f64, String> {
 impl Default for SimulateOptions {
     /// The defaults of the command line.
     fn default() -> Self {
-        #[derive(Parser)]
-        struct CommandLine {
-            #[command(flatten)]
-            options: SimulateOptions,
-        }
-        CommandLine::parse_from([""]).options
+        crate::from_flags("")
     }
 }
 
@@ -124,13 +117,8 @@ impl Default for SimulateOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The chances of two events that exclude each other add up to more than one.
-    #[error("{first} and {second} exclude each other, so they cannot add up to more than 1")]
-    ChancesBeyondOne {
-        /// One of them.
-        first: &'static str,
-        /// The other.
-        second: &'static str,
-    },
+    #[error("{0} and {1} exclude each other, so they cannot add up to more than 1")]
+    ChancesBeyondOne(&'static str, &'static str),
     /// The log cannot be written.
     #[error("cannot append to the log {}: {error}", path.display())]
     Log {
@@ -163,19 +151,14 @@ impl SimulateOptions {
     }
 
     pub(super) fn validate(&self) -> Result<(), SimulateError> {
-        let pairs = [
-            (
+        if self.not_yet_rate.get() + self.check_failure_rate.get() > 1.0 {
+            return Err(SimulateError::ChancesBeyondOne(
                 "--not-yet-rate",
-                self.not_yet_rate,
                 "--check-failure-rate",
-                self.check_failure_rate,
-            ),
-            ("--send-error-rate", self.send_error_rate, "--drop-rate", self.drop_rate),
-        ];
-        for (first, a, second, b) in pairs {
-            if a.get() + b.get() > 1.0 {
-                return Err(SimulateError::ChancesBeyondOne { first, second });
-            }
+            ));
+        }
+        if self.send_error_rate.get() + self.drop_rate.get() > 1.0 {
+            return Err(SimulateError::ChancesBeyondOne("--send-error-rate", "--drop-rate"));
         }
         Ok(())
     }

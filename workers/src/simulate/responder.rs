@@ -2,40 +2,15 @@
 
 use std::{pin::Pin, time::Duration};
 
-use reqwest::{
-    Url,
-    header::{CONTENT_TYPE, HeaderMap},
-    redirect,
-};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use reqwest::{Url, header::HeaderMap, redirect};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 use tidegate::{
     request::RequestId,
     store::{Response, Store},
 };
 
 use crate::http_stage::retry_after;
-
-/// The relay's outcome of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivered {
-    /// It was in time, or the outcome is unknown.
-    Taken,
-    /// It is kept until the receipt is stored.
-    Early,
-    /// Its request had ended.
-    Late,
-}
-
-impl Delivered {
-    fn from_outcome(outcome: &str) -> Self {
-        match outcome {
-            "early" => Self::Early,
-            "late" => Self::Late,
-            _ => Self::Taken,
-        }
-    }
-}
 
 /// Why a response was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,12 +26,12 @@ pub enum NotDelivered {
     Refused(String),
 }
 
-/// A delivery under way.
-pub type Delivery<'a> = Pin<Box<dyn Future<Output = Result<Delivered, NotDelivered>> + Send + 'a>>;
+/// A delivery under way. It returns the relay's outcome, such as `early`; empty when that is unknown.
+pub type Delivery<'a> = Pin<Box<dyn Future<Output = Result<String, NotDelivered>> + Send + 'a>>;
 
 /// Brings responses to the relay.
 pub trait Responder: Send + Sync + 'static {
-    /// Delivers one response, once. The simulated downstream repeats it if need be.
+    /// Delivers one response, once. The simulated downstream repeats a delivery that may succeed later.
     fn respond<'a>(&'a self, response: &'a Response) -> Delivery<'a>;
 
     /// How many deliveries may run at once.
@@ -76,7 +51,7 @@ impl Responder for StoreResponder {
     fn respond<'a>(&'a self, response: &'a Response) -> Delivery<'a> {
         Box::pin(async move {
             match self.0.respond(response).await {
-                Ok(responded) => Ok(Delivered::from_outcome(&responded.outcome)),
+                Ok(responded) => Ok(responded.outcome),
                 Err(error) if error.is_transient() => Err(NotDelivered::Retry {
                     why: error.to_string(),
                     after: None,
@@ -111,17 +86,12 @@ struct Callback<'a> {
     response: &'a RawValue,
 }
 
-#[derive(Deserialize)]
-struct Acknowledged {
-    outcome: String,
-}
-
 impl CallbackResponder {
     /// Delivers to `url`, or to `/v1/responses` of it when it names no path, with `headers` on every request.
     ///
     /// # Errors
     ///
-    /// When the machine cannot make an HTTP client, for want of certificates for instance.
+    /// When the machine cannot make an HTTP client, for example because it has no certificates.
     pub fn new(mut url: Url, headers: HeaderMap) -> Result<Self, reqwest::Error> {
         if url.path() == "/" {
             url.set_path("/v1/responses");
@@ -135,32 +105,25 @@ impl CallbackResponder {
         Ok(Self { client, url })
     }
 
-    async fn post(&self, response: &Response) -> Result<Delivered, NotDelivered> {
-        let body = serde_json::to_vec(&Callback {
+    async fn post(&self, response: &Response) -> Result<String, NotDelivered> {
+        let callback = Callback {
             job_id: response.id,
             reference: response.reference.as_deref(),
             part: response.part.as_deref(),
             accept: response.accept,
             response: &response.response,
-        })
-        .map_err(|error| NotDelivered::Refused(error.to_string()))?;
-        let answer = self
-            .client
-            .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .body(body)
-            .send()
-            .await
-            .map_err(|error| NotDelivered::Retry {
-                why: error.without_url().to_string(),
-                after: None,
-            })?;
+        };
+        let call = self.client.post(self.url.clone()).json(&callback);
+        let answer = call.send().await.map_err(|error| NotDelivered::Retry {
+            why: error.without_url().to_string(),
+            after: None,
+        })?;
         let status = answer.status();
         let why = format!("the relay answered {status}");
         if status.is_success() {
             // The outcome in the body is for the statistics only.
-            let outcome = answer.json::<Acknowledged>().await.ok();
-            Ok(outcome.map_or(Delivered::Taken, |ok| Delivered::from_outcome(&ok.outcome)))
+            let body: Value = answer.json().await.unwrap_or_default();
+            Ok(body["outcome"].as_str().unwrap_or_default().to_owned())
         } else if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
             let after = retry_after(answer.headers());
             Err(NotDelivered::Retry { why, after })

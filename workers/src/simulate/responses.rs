@@ -11,14 +11,14 @@ use tidegate::{
     store::Response,
 };
 
-use super::{Downstream, RespondBy, kinds::Shape};
+use super::{Downstream, RespondBy, SimulatedKind};
 
 impl Downstream {
     /// The receipt of a request; each call returns the same.
     ///
-    /// One that carries the response has no reference: no response will name it.
-    pub(super) fn receipt(&self, id: RequestId, shape: Shape, answered: bool) -> Receipt {
-        let response = (shape.flow == Flow::Direct && answered).then(|| json!({ "simulated": id }));
+    /// A receipt with the response has no reference: no response will name it.
+    pub(super) fn receipt(&self, id: RequestId, kind: &SimulatedKind, answered: bool) -> Receipt {
+        let response = (kind.flow == Flow::Direct && answered).then(|| json!({ "simulated": id }));
         let reference = match response {
             Some(_) => None,
             None => self.reference(id),
@@ -27,37 +27,37 @@ impl Downstream {
     }
 
     /// Posts the responses to a request that was taken just now.
-    pub(super) fn answer(&self, id: RequestId, kind: &str, shape: Shape, dice: &mut SmallRng) {
+    pub(super) fn answer(&self, id: RequestId, kind: &SimulatedKind, dice: &mut SmallRng) {
         let Some(deliveries) = &self.deliveries else {
             return;
         };
-        let response = |part: Option<String>, accept| {
-            let reference = self.reference(id);
-            Response {
-                id: reference.is_none().then_some(id),
-                response: raw(id, part.as_deref()),
-                reference,
-                part,
-                accept,
-            }
-        };
-        let responses = match (shape.flow, shape.shares) {
-            // The receipt carries it.
-            (Flow::Direct, _) => Vec::new(),
-            (Flow::Proof, _) => {
-                let accept = !self.options.verdict_reject_rate.happens(dice);
-                vec![response(None, Some(accept))]
-            }
-            (Flow::Decrypt, None) => vec![response(None, None)],
+        let parts = match (kind.flow, kind.shares) {
+            // The receipt has the response.
+            (Flow::Direct, _) => return,
             (Flow::Decrypt, Some(count)) => {
                 let mut parts: Vec<_> = (1..=count).map(|part| Some(part.to_string())).collect();
                 parts.shuffle(dice);
-                parts.into_iter().map(|part| response(part, None)).collect()
+                parts
             }
+            _ => vec![None],
         };
-        for response in responses {
+        let accept = (kind.flow == Flow::Proof).then(|| !self.options.verdict_reject_rate.happens(dice));
+        for part in parts {
+            let mut content = json!({ "simulated": id });
+            if let Some(part) = &part {
+                content["share"] = json!(part);
+            }
+            let reference = self.reference(id);
+            let response = Response {
+                id: reference.is_none().then_some(id),
+                reference,
+                part,
+                accept,
+                // A map with text keys can always be serialised.
+                response: to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            };
             let latency = self.options.response_latency.draw(dice);
-            deliveries.post(id, kind, latency, response);
+            deliveries.post(id, &kind.name, latency, response);
         }
     }
 
@@ -67,14 +67,4 @@ impl Downstream {
             RespondBy::JobId => None,
         }
     }
-}
-
-/// The content of a response, as JSON text.
-fn raw(id: RequestId, part: Option<&str>) -> Box<RawValue> {
-    let content = match part {
-        Some(part) => json!({ "simulated": id, "share": part }),
-        None => json!({ "simulated": id }),
-    };
-    // A map with text keys can always be serialised.
-    to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

@@ -1,36 +1,31 @@
 mod responses;
 
-use tidegate::request::Request;
-use tidegate::stage::{Check, Readiness, Sent, Transact};
+use tidegate::{
+    request::Request,
+    stage::{Check, Readiness, Sent, Transact},
+};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::*;
+use crate::{from_flags, testing};
 
 fn new_id() -> RequestId {
     RequestId(Uuid::now_v7())
 }
 
-fn chance(probability: f64) -> Chance {
-    Chance::new(probability).unwrap()
+/// The options with these flags, a memory and a fixed seed.
+fn remembering(flags: &str) -> SimulateOptions {
+    from_flags(&format!("--remember --seed 1 {flags}"))
 }
 
-/// Options that remember, with a fixed seed.
-fn remembering() -> SimulateOptions {
-    SimulateOptions {
-        remember: true,
-        seed: Some(1),
-        ..SimulateOptions::default()
-    }
-}
-
-fn downstream(options: SimulateOptions) -> Downstream {
-    Downstream::new(options, None).unwrap()
+fn downstream(flags: &str) -> Downstream {
+    Downstream::new(remembering(flags), None).unwrap()
 }
 
 #[tokio::test]
 async fn a_repeated_send_gets_the_same_receipt_and_no_second_effect() {
-    let downstream = downstream(remembering());
+    let downstream = downstream("");
     let id = new_id();
     let first = downstream.send(id, "input_proof").await;
     assert_eq!(downstream.send(id, "input_proof").await, first);
@@ -41,13 +36,10 @@ async fn a_repeated_send_gets_the_same_receipt_and_no_second_effect() {
 
 #[tokio::test]
 async fn a_receipt_is_found_after_a_send_that_got_no_answer() {
-    let downstream = downstream(SimulateOptions {
-        drop_rate: chance(1.0),
-        ..remembering()
-    });
+    let downstream = downstream("--drop-rate 1");
     let id = new_id();
     assert_eq!(downstream.find_receipt(id, "direct"), None);
-    assert_eq!(downstream.send(id, "direct").await, SendAnswer::Silence);
+    assert_eq!(downstream.send(id, "direct").await, Err(Refusal::Silence));
     assert!(downstream.find_receipt(id, "direct").unwrap().response.is_some());
     assert_eq!(downstream.find_receipt(new_id(), "direct"), None);
     let stats = downstream.stats();
@@ -55,12 +47,8 @@ async fn a_receipt_is_found_after_a_send_that_got_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_gives_up_leaves_the_effect_behind() {
-    let options = SimulateOptions {
-        send_latency: "10s".parse().unwrap(),
-        ..remembering()
-    };
-    let downstream = downstream(options);
+async fn a_send_has_its_effect_even_if_the_caller_gives_up() {
+    let downstream = downstream("--send-latency 10s");
     let id = new_id();
     let send = downstream.send(id, "direct");
     assert!(timeout(Duration::from_secs(1), send).await.is_err());
@@ -69,12 +57,9 @@ async fn a_caller_who_gives_up_leaves_the_effect_behind() {
 
 #[tokio::test]
 async fn half_of_the_server_errors_take_the_request() {
-    let downstream = downstream(SimulateOptions {
-        send_error_rate: chance(1.0),
-        ..remembering()
-    });
+    let downstream = downstream("--send-error-rate 1");
     for _ in 0..1000 {
-        assert_eq!(downstream.send(new_id(), "direct").await, SendAnswer::Broken);
+        assert_eq!(downstream.send(new_id(), "direct").await, Err(Refusal::Broken));
     }
     let stats = downstream.stats();
     assert_eq!(stats.send_errors, 1000);
@@ -83,73 +68,53 @@ async fn half_of_the_server_errors_take_the_request() {
 
 #[tokio::test]
 async fn a_rejection_is_final_and_leaves_no_receipt() {
-    let downstream = downstream(SimulateOptions {
-        reject_rate: chance(0.5),
-        ..remembering()
-    });
+    let downstream = downstream("--reject-rate 0.5");
     for _ in 0..100 {
         let id = new_id();
         let first = downstream.send(id, "direct").await;
         assert_eq!(downstream.send(id, "direct").await, first);
-        assert_eq!(
-            downstream.find_receipt(id, "direct").is_none(),
-            first == SendAnswer::Rejected
-        );
+        let rejected = first == Err(Refusal::Rejected);
+        assert_eq!(downstream.find_receipt(id, "direct").is_none(), rejected);
     }
     assert!((60..140).contains(&downstream.stats().rejected));
 }
 
 #[tokio::test(start_paused = true)]
-async fn sends_beyond_the_rate_are_counted_and_turned_away() {
-    let options = SimulateOptions {
-        rate: Some(10.0),
-        burst: 2,
-        ..remembering()
-    };
-    let downstream = downstream(options);
-    let mut turned_away = 0;
+async fn sends_beyond_the_rate_are_counted_and_refused() {
+    let downstream = downstream("--rate 10 --burst 2");
+    let mut refused = 0;
     for _ in 0..20 {
-        if let SendAnswer::TooMany { after } = downstream.send(new_id(), "direct").await {
+        if let Err(Refusal::TooMany { after }) = downstream.send(new_id(), "direct").await {
             assert_eq!(after, Duration::from_secs(1));
-            turned_away += 1;
+            refused += 1;
         }
     }
     let stats = downstream.stats();
-    assert_eq!((turned_away, stats.rate_violations, stats.taken), (7, 7, 13));
+    assert_eq!((refused, stats.rate_violations, stats.taken), (7, 7, 13));
     assert_eq!(stats.max_sends_in_a_second, 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn checks_beyond_the_limit_are_counted_and_abandoned_ones_end() {
-    let options = SimulateOptions {
-        check_concurrency: Some(2),
-        readiness_latency: "1s".parse().unwrap(),
-        ..remembering()
-    };
-    let downstream = downstream(options);
+    let downstream = downstream("--check-concurrency 2 --readiness-latency 1s");
     let check = || downstream.check(None, "user_decrypt");
     let (a, b, c) = tokio::join!(check(), check(), check());
-    assert_eq!((a, b), (Checked::Ready, Checked::Ready));
-    assert!(matches!(c, Checked::TooMany { .. }));
+    assert_eq!((a, b), (Ok(()), Ok(())));
+    assert!(matches!(c, Err(Refusal::TooMany { .. })));
     assert!(timeout(Duration::from_millis(1), check()).await.is_err());
-    assert_eq!(tokio::join!(check(), check()), (Checked::Ready, Checked::Ready));
+    assert_eq!(tokio::join!(check(), check()), (Ok(()), Ok(())));
     let stats = downstream.stats();
     assert_eq!((stats.concurrency_violations, stats.max_checks_at_once), (1, 3));
 }
 
 #[tokio::test]
-async fn checks_fail_as_often_as_they_are_told() {
-    let downstream = downstream(SimulateOptions {
-        not_yet_rate: chance(0.3),
-        check_failure_rate: chance(0.2),
-        not_yet_after: Duration::ZERO,
-        ..remembering()
-    });
+async fn checks_fail_at_the_configured_rates() {
+    let downstream = downstream("--not-yet-rate 0.3 --check-failure-rate 0.2 --not-yet-after 0s");
     for _ in 0..1000 {
         let checked = downstream.check(None, "user_decrypt").await;
         assert!(matches!(
             checked,
-            Checked::Ready | Checked::Never | Checked::Snooze { after: None }
+            Ok(()) | Err(Refusal::NotPossible | Refusal::NotYet { after: None })
         ));
     }
     let stats = downstream.stats();
@@ -158,7 +123,7 @@ async fn checks_fail_as_often_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn the_log_tells_a_requests_life_in_lines_of_json() {
+async fn the_log_has_the_events_of_a_request_as_lines_of_json() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.jsonl");
     let options = SimulateOptions {
@@ -166,56 +131,41 @@ async fn the_log_tells_a_requests_life_in_lines_of_json() {
         seed: Some(1),
         ..SimulateOptions::default()
     };
-    let downstream = downstream(options);
+    let downstream = Downstream::new(options, None).unwrap();
     let id = new_id();
-    downstream.check(Some(id), "user_decrypt").await;
-    downstream.send(id, "user_decrypt").await;
-    downstream.send(id, "user_decrypt").await;
+    downstream.check(Some(id), "user_decrypt").await.unwrap();
+    downstream.send(id, "user_decrypt").await.unwrap();
+    downstream.send(id, "user_decrypt").await.unwrap();
     let text = std::fs::read_to_string(path).unwrap();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["check", "ready", "send", "taken", "send", "duplicate"]);
-    assert!(
-        lines
-            .iter()
-            .all(|line| line["request_id"] == id.to_string() && line["us"].is_u64())
-    );
+    for line in lines {
+        assert!(line["request_id"] == id.to_string() && line["us"].is_u64(), "{line}");
+    }
 }
 
 #[test]
 fn chances_that_exclude_each_other_cannot_exceed_one() {
-    let options = SimulateOptions {
-        send_error_rate: chance(0.6),
-        drop_rate: chance(0.6),
-        ..SimulateOptions::default()
-    };
+    let options = remembering("--send-error-rate 0.6 --drop-rate 0.6");
     let error = Downstream::new(options, None).err().unwrap().to_string();
     assert!(error.contains("--send-error-rate and --drop-rate"), "{error}");
 }
 
 #[tokio::test]
-async fn stages_speak_the_engines_language() {
-    let request = crate::request("direct");
-    let over = |options| SimulatedStage(Arc::new(downstream(options)));
-    let stage = over(remembering());
+async fn stages_translate_answers_for_the_engine() {
+    let request = testing::request("direct");
+    let over = |flags| SimulatedStage(Arc::new(downstream(flags)));
+    let stage = over("");
     assert_eq!(Readiness::check(&stage, &request).await, Check::Ready);
     assert!(matches!(stage.send(&request).await, Sent::Receipt(_)));
     assert!(stage.find_receipt(&request).await.unwrap().is_some());
 
-    let stage = over(SimulateOptions {
-        not_yet_rate: chance(1.0),
-        ..remembering()
-    });
-    let second = Some(Duration::from_secs(1));
-    assert_eq!(
-        Readiness::check(&stage, &request).await,
-        Check::Snooze { after: second }
-    );
+    let stage = over("--not-yet-rate 1");
+    let after = Some(Duration::from_secs(1));
+    assert_eq!(Readiness::check(&stage, &request).await, Check::Snooze { after });
 
-    let stage = over(SimulateOptions {
-        drop_rate: chance(1.0),
-        ..remembering()
-    });
+    let stage = over("--drop-rate 1");
     let send = timeout(Duration::from_millis(20), stage.send(&request));
     assert!(send.await.is_err(), "the engine's timeout ends it");
 
@@ -225,8 +175,6 @@ async fn stages_speak_the_engines_language() {
     };
     assert!(matches!(stage.send(&stranger).await, Sent::Rejected(error) if error.code == "unknown_kind"));
     let stages = format!("{:?}", stages(&stage.0));
-    assert!(
-        stages.contains(r#"readiness: ["public_decrypt", "user_decrypt"]"#),
-        "{stages}"
-    );
+    let readiness = r#"readiness: ["public_decrypt", "user_decrypt"]"#;
+    assert!(stages.contains(readiness), "{stages}");
 }

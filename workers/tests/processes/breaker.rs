@@ -17,7 +17,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    all_completed, serve, spawn,
+    all_completed, count, serve, spawn,
     support::{TestDatabase, eventually},
 };
 
@@ -57,32 +57,21 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     for _ in 0..60 {
         database.submit("direct").await;
     }
-    let _workers = ["one", "two", "three"].map(|name| {
-        spawn(
-            &database,
-            &["http", "--name", name, "--queue", "tx", "--send-url", &url],
-        )
-    });
+    let arguments = |name| ["http", "--name", name, "--queue", "tx", "--send-url", &url];
+    let _workers = ["one", "two", "three"].map(|name| spawn(&database, &arguments(name)));
+    let half_open = "tidegate.breaker_event where state = 'half_open'";
     eventually(
-        "three workers are there, and the breaker has tried four times to close",
-        || async {
-            database.number("select count(*) from tidegate.worker").await == 3
-                && database
-                    .number("select count(*) from tidegate.breaker_event where state = 'half_open'")
-                    .await
-                    >= 4
-        },
+        "three workers run, and the breaker was half open four times",
+        || async { count(&database, "tidegate.worker").await == 3 && count(&database, half_open).await >= 4 },
     )
     .await;
 
     service.broken.store(false, Ordering::SeqCst);
     all_completed(&database).await;
-    assert_eq!(
-        database.text("select state from tidegate.breaker").await.as_deref(),
-        Some("closed")
-    );
+    let state = database.text("select state from tidegate.breaker").await;
+    assert_eq!(state.unwrap(), "closed");
 
-    // A claim while the trip commits does not see it yet. From the first half-open state on, only probes were claimed,
+    // A claim while the trip commits is not refused yet. From the first half-open state on, only probes were claimed,
     // by all three processes together.
     let probes = database
         .number(
@@ -92,28 +81,24 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
              where e.cause = 'claimed' and e.at > t.at and e.at < c.at",
         )
         .await;
-    let half_open = database
-        .number("select count(*) from tidegate.breaker_event where state = 'half_open'")
-        .await;
+    let times = count(&database, half_open).await;
     assert!(
-        probes > 0 && probes <= 2 * half_open,
-        "{probes} calls in {half_open} times half open"
+        probes > 0 && probes <= 2 * times,
+        "{probes} calls in {times} times half open"
     );
 
     // Each send is an attempt that was claimed, and each attempt that was settled is one send. A claim whose lease ran
     // out or that was released before its send is no send.
     let attempts = async |which: &str| -> HashSet<String> {
-        let attempts = database
-            .column(&format!(
-                "select e.request_id || ' ' || e.attempt
-                 from (
-                   select e.*, lead(e.cause) over (partition by e.request_id order by e.transition_no) as followed_by
-                   from tidegate.request_event as e
-                 ) as e
-                 where e.cause = 'claimed' and {which}"
-            ))
-            .await;
-        attempts.into_iter().collect()
+        let attempts = format!(
+            "select e.request_id || ' ' || e.attempt
+             from (
+               select e.*, lead(e.cause) over (partition by e.request_id order by e.transition_no) as followed_by
+               from tidegate.request_event as e
+             ) as e
+             where e.cause = 'claimed' and {which}"
+        );
+        database.column(&attempts).await.into_iter().collect()
     };
     let claimed = attempts("true").await;
     let settled = attempts("e.followed_by not in ('claimed', 'released', 'recovered')").await;

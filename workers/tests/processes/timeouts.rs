@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 
 use super::{
-    serve, spawn,
+    count, serve, spawn, stop,
     support::{TestDatabase, eventually},
 };
 
@@ -35,18 +35,14 @@ async fn send(State(service): State<Arc<Service>>) -> Json<Value> {
 }
 
 fn worker(database: &TestDatabase, name: &str, url: &str) -> Child {
-    let concurrency = CONCURRENCY.to_string();
-    let arguments = "http --queue tx --batch 8 --lease 2s".split(' ');
-    let own = ["--name", name, "--send-url", url, "--concurrency", &concurrency];
-    spawn(database, &arguments.chain(own).collect::<Vec<_>>())
+    let options = "--queue tx --batch 8 --lease 2s";
+    let arguments = format!("http {options} --name {name} --send-url {url} --concurrency {CONCURRENCY}");
+    spawn(database, &arguments.split(' ').collect::<Vec<_>>())
 }
 
 /// Keeps requests waiting, so that every process has work.
 async fn feed(database: &TestDatabase) {
-    let waiting = database
-        .number("select count(*) from tidegate.request where req_status = 'processing'")
-        .await;
-    if waiting < 200 {
+    if count(database, "tidegate.request where req_status = 'processing'").await < 200 {
         database
             .execute(
                 "select count(*)
@@ -88,17 +84,11 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     let mut workers = ["one", "two", "three"].map(|name| worker(&database, name, &url));
     eventually("three processes report to one estimator", || async {
         feed(&database).await;
-        intervals(&database).await >= 3
-            && database
-                .number("select count(*) from tidegate.timeout_report where sequence >= 2")
-                .await
-                == 3
+        let reports = "tidegate.timeout_report where sequence >= 2";
+        intervals(&database).await >= 3 && count(&database, reports).await == 3
     })
     .await;
-    assert_eq!(
-        database.number("select count(*) from tidegate.timeout_estimator").await,
-        1
-    );
+    assert_eq!(count(&database, "tidegate.timeout_estimator").await, 1);
 
     // Only the calls that a killed process had not reported are lost: a report has every call that was settled before
     // the previous report, except those whose settle had not returned yet.
@@ -122,25 +112,18 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     let then = intervals(&database).await;
     eventually("the others go on without it", || async {
         feed(&database).await;
-        intervals(&database).await >= then + 3
-            && database
-                .text("select processes from tidegate.estimator_overview")
-                .await
-                .as_deref()
-                == Some("2")
+        let two_processes = "tidegate.estimator_overview where processes = 2";
+        intervals(&database).await >= then + 3 && count(&database, two_processes).await == 1
     })
     .await;
 
     // The last reports come with the stop. The requests that the killed process held are rescued, not sent again.
-    for mut running in workers.into_iter().skip(1) {
-        super::terminate(&running);
-        assert!(running.wait().await.unwrap().success());
+    for running in workers.into_iter().skip(1) {
+        stop(running).await;
     }
-    let learned = database
-        .text("select floor(timeout_ms) from tidegate.estimator_overview")
-        .await
-        .unwrap();
-    assert!((20..900).contains(&learned.parse::<u32>().unwrap()), "{learned} ms");
+    let learned = "select floor(timeout_ms)::bigint from tidegate.estimator_overview";
+    let learned = database.number(learned).await;
+    assert!((20..900).contains(&learned), "{learned} ms");
     let unreported = database
         .number(
             "select sum(e.answers - r.reported)
@@ -156,28 +139,19 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     assert_eq!(unreported, 0, "a worker that stops reports every call");
 
     service.silent.store(true, Ordering::SeqCst);
-    let mut late = worker(&database, "four", &url);
+    let _late = worker(&database, "four", &url);
+    let cut_off = "tidegate.request where worker = 'four' and error is not null";
     eventually("a fourth process has cut a call off", || async {
-        database
-            .number("select count(*) from tidegate.request where worker = 'four' and error is not null")
-            .await
-            > 0
+        count(&database, cut_off).await > 0
     })
     .await;
-    let message = database
-        .text(
-            "select r.error ->> 'message'
-             from tidegate.request as r
-             join tidegate.request_event as e on e.request_id = r.id
-             where r.worker = 'four' and r.error is not null and e.cause = 'claimed'
-             order by e.at
-             limit 1",
-        )
-        .await
-        .unwrap();
-    assert!(
-        message.contains(&format!("took longer than {learned} ms")),
-        "{learned} ms learned, and {message}"
-    );
-    late.kill().await.unwrap();
+    let first_message = "select r.error ->> 'message'
+        from tidegate.request as r
+        join tidegate.request_event as e on e.request_id = r.id
+        where r.worker = 'four' and r.error is not null and e.cause = 'claimed'
+        order by e.at
+        limit 1";
+    let message = database.text(first_message).await.unwrap();
+    let expected = format!("took longer than {learned} ms");
+    assert!(message.contains(&expected), "{learned} ms learned, and {message}");
 }
