@@ -50,15 +50,15 @@ with trigger as materialized (
 )
 select g.name as id
 from unnest(array[
-  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota', 'gate gate_cap_removal',
+  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota',
   'gate record_config_change', 'gate record_config_truncate', 'gate record_gate_change', 'gate submit_terms',
   'kind kind_callback', 'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
-  'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
-  'kind submit_terms', 'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget',
+  'kind kind_fits_policies', 'kind record_config_change', 'kind record_config_truncate',
+  'kind submit_terms', 'policy kind_fits_policies', 'policy policy_budget',
   'policy policy_removal', 'policy policy_version', 'policy record_config_change', 'policy record_config_truncate',
-  'policy submit_terms', 'queue queue_branches', 'queue queue_identity', 'queue queue_removal',
-  'queue queue_storage', 'queue queue_wakes', 'queue record_config_change', 'queue record_config_truncate',
-  'queue submit_terms', 'request request_guard', 'request request_guard_of_inserts', 'request request_guard_of_updates',
+  'policy submit_terms', 'queue queue_branches', 'queue queue_identity', 'queue queue_removal', 'queue queue_storage',
+  'queue queue_wakes', 'queue record_config_change', 'queue record_config_truncate', 'queue submit_terms',
+  'request request_guard', 'request request_guard_of_inserts', 'request request_guard_of_updates',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
   'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
@@ -69,9 +69,8 @@ union all
 select t.name from trigger as t where not t.is_on
      $q$),
     ('queue_function_outdated',
-     'each function that reads or writes queues'' tables has the same branch for every queue', null, $q$
-select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted
-     $q$),
+     'each function that reads or writes queues'' tables has the same branch for every queue', null,
+     $q$select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted$q$),
     ('submit_terms_outdated', 'plain submissions go by the configuration as it is', null, $q$
 select coalesce(t.kind, w.kind) as id
 from tidegate.submit_terms as t
