@@ -48,10 +48,8 @@ as $$
     end,
     case when g.forced then tidegate.response_backoff_seconds(tidegate.clock() - g.changed_at) end,
     greatest(
-      case
-        when coalesce(s.still_since, c.still_since) is not null
-          then tidegate.response_backoff_seconds(tidegate.clock() - coalesce(s.still_since, c.still_since))
-      end,
+      (select tidegate.response_backoff_seconds(tidegate.clock() - o.since)
+       from coalesce(s.still_since, c.still_since) as o(since) where o.since is not null),
       case when g.queue is not null then tidegate_internal.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),
     coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes,
