@@ -99,8 +99,7 @@ begin
     exception
       when check_violation or not_null_violation or data_exception or sqlstate 'TG002' or sqlstate 'TG005' then
         get stacked diagnostics v_constraint = constraint_name, v_reason = message_text;
-        raise exception using
-          errcode = 'TG007',
+        raise exception using errcode = 'TG007',
           constraint = coalesce(v_constraint, ''),
           message = format('%s is refused: %s', v_row.changes_text,
             coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
@@ -114,8 +113,8 @@ begin
   end loop;
 
   -- Kinds and their policies have changed together by now, and must fit each other.
-  set constraints tidegate.kind_within_budget, tidegate.kind_retention immediate;
-  set constraints tidegate.kind_within_budget, tidegate.kind_retention deferred;
+  set constraints tidegate.kind_fits_policies immediate;
+  set constraints tidegate.kind_fits_policies deferred;
 
   perform set_config('tidegate.actor', v_actor_before, true);
   return query
