@@ -149,8 +149,7 @@ create index response_inbox_early_idx on tidegate.response_inbox (id) where not 
 create sequence tidegate.inbox_cursor minvalue 0;
 create table tidegate.inbox_total (
   expired  bigint not null default 0,
-  only_row boolean primary key default true,
-  constraint inbox_total_has_one_row check (only_row)
+  only_row boolean primary key default true constraint inbox_total_has_one_row check (only_row)
 );
 insert into tidegate.inbox_total default values;
 

@@ -68,17 +68,7 @@ create index call_sample_kind_stage_at_idx on tidegate.call_sample (kind, stage,
 
 -- The calls of the last minutes by the second, with some of their latencies.
 create table tidegate.call_second (
-  kind       text not null,
-  stage      tidegate.stage not null,
-  at         timestamptz not null,
-  requests   bigint not null,
-  calls      bigint not null,
-  failures   bigint not null,
-  timeouts   bigint not null,
-  retries    bigint not null,
-  slow       bigint not null,
-  hedges     bigint not null,
-  latency_ms integer[] not null,
+  like tidegate.call_sample,
   primary key (kind, stage, at)
 ) with (fillfactor = 50);
 

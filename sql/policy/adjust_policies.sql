@@ -54,8 +54,7 @@ begin
     into v_calls
     from tidegate.calls_since(v_seen.kind, v_seen.stage, p_now - v_settings.heal_window) as c;
     if not exists (
-      select
-      from tidegate.policy_change as c
+      select from tidegate.policy_change as c
       where c.kind = v_seen.kind and c.stage = v_seen.stage and c.version = v_force.version
         and c.cause <> 'declared' and c.at > p_now - v_settings.heal_pause and c.at <= p_now
     ) then
