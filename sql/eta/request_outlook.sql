@@ -38,7 +38,7 @@ declare
   v_elapsed   interval;
   v_age       interval;
   v_terms     tidegate.eta_terms;
-  v_advice      tidegate.retry_after;
+  v_advice    tidegate.retry_after;
   v_now       timestamptz;
 begin
   select * into v_request from tidegate.request as r where r.id = request_outlook.id;
@@ -82,9 +82,19 @@ begin
       cross join lateral tidegate_internal.retry_after(v_request.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t;
     end if;
     if v_advice.seconds is null then
-      v_advice.seconds := tidegate.nominal_eta(
-        v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms
-      );
+      -- By the nominal times; not before the end of a backoff or a delayed start.
+      v_advice.seconds := case v_where
+        when 'awaiting_response' then tidegate.response_backoff_seconds(v_elapsed)
+        else greatest(
+          tidegate.eta_seconds(
+            v_where, v_place.queue_position, v_terms.tx_queue_size, v_terms.drain_tps, v_terms.concurrency,
+            v_kind.readiness_ms, v_kind.processing_ms, v_kind.tx_confirmation_ms, v_terms.safety_margin,
+            v_terms.min_seconds, v_terms.max_seconds
+          ),
+          case when v_place.visible_in is not null
+            then least(ceil(extract(epoch from v_place.visible_in)), v_terms.max_seconds) end
+        )
+      end;
     end if;
   end if;
 
