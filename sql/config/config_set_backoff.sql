@@ -23,8 +23,7 @@ begin
   if v_froms is null or cardinality(v_froms) > 100
     or cardinality(v_froms) <> (select count(distinct f.from_elapsed) from unnest(v_froms) as f(from_elapsed))
   then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('response_backoff is a list of up to 100 different times, each with the seconds to wait from '
       'then '
         'on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));

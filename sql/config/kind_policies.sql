@@ -26,8 +26,7 @@ begin
     kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
     heal_timeout_rate
   )
-  select
-    new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
+  select new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
   from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
   cross join lateral tidegate.default_policy(new, s.stage) as d
   where s.stage = 'tx' or new.flow = 'decrypt'
@@ -60,8 +59,7 @@ create or replace function tidegate_internal.policy_removal()
   returns trigger language plpgsql security definer as $$
 begin
   if exists (select from tidegate.kind as k where k.name = old.kind) then
-    raise exception using
-      errcode = 'TG002',
+    raise exception using errcode = 'TG002',
       message = format('the %s policy of kind "%s" stays as long as the kind', old.stage, old.kind),
       hint = 'change its columns instead';
   end if;
@@ -87,8 +85,7 @@ begin
     lock table tidegate.request in share mode;
   end if;
   if exists (select from tidegate.request as r where r.kind >= '' and r.kind = old.name) then
-    raise exception using
-      errcode = 'TG002',
+    raise exception using errcode = 'TG002',
       message = format('kind "%s" has requests and may not be deleted', old.name);
   end if;
   if tg_when = 'AFTER' then

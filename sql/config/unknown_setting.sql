@@ -6,8 +6,7 @@ declare
   v_known text;
 begin
   select string_agg(c.name, ', ') into v_known from tidegate.config as c where c.row_key = v_row and v_row <> p_name;
-  raise exception using
-    errcode = 'TG010',
+  raise exception using errcode = 'TG010',
     message = format('there is no setting "%s"', left(p_name, 100)),
     hint = coalesce(
       v_row || ' has ' || v_known,
