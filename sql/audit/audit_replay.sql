@@ -23,8 +23,7 @@ begin
   select * into v_request from tidegate.request as r where r.id = audit_replay.id;
   if v_request.id is null then
     select count(*) into v_events from tidegate.request_event as e where e.request_id = audit_replay.id;
-    raise exception using
-      errcode = 'TG006',
+    raise exception using errcode = 'TG006',
       message = case
         when v_events > 0 then
           format('there is no request %s any more, only %s steps of its history', audit_replay.id, v_events)
@@ -35,8 +34,7 @@ begin
   return query
     select
       s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker,
-      s.detail,
-      s.remark, s.finding
+      s.detail, s.remark, s.finding
     from tidegate_internal.audit_steps(v_request, v_now) as s;
   return query
     select

@@ -6,8 +6,7 @@
 create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
   returns table (
     transition_no integer, at timestamptz, from_status tidegate.request_status, to_status tidegate.request_status,
-    cause text,
-    attempt integer, worker text, detail jsonb, remark text, finding text
+    cause text, attempt integer, worker text, detail jsonb, remark text, finding text
   )
   language sql stable as $$
   with terms as (
@@ -16,16 +15,13 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
   ), life as (
     select
       v.*, row_number() over life as place, lag(v.transition_no) over life as came_no,
-      lag(v.to_status) over life as came_from,
-      lag(v.at) over life as came_at,
+      lag(v.to_status) over life as came_from, lag(v.at) over life as came_at,
       -- Before the first send the count of sends is 0; events of the readiness stage count its checks.
       coalesce(lag(case when 'queued' in (v.from_status, v.to_status) then 0 else v.attempt end) over life, 0) as sends
     from tidegate.request_event as v
     where v.request_id = p_request.id
     window life as (order by v.transition_no)
-  ), sends as (
-    select * from tidegate_internal.audit_sends(p_request, p_now)
-  ), checks as (
+  ), sends as (select * from tidegate_internal.audit_sends(p_request, p_now)), checks as (
     -- As many as any version allowed while they went on.
     select max((c.in_force ->> 'attempts')::integer) + p_request.readiness_waits as attempts_max
     from life as l
@@ -57,13 +53,11 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
           format('comes from %s, and the step before led to %s', coalesce(l.from_status::text, 'nowhere'), l.came_from)
       end,
       case when not exists (
-        select
-        from tidegate.transition_rule as r
+        select from tidegate.transition_rule as r
         where r.flow = p_request.flow and r.from_status is not distinct from l.from_status and r.to_status = l.to_status
           and l.cause in (r.cause, 'hand_edit')
-      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'), l.to_status,
-      l.cause,
-        p_request.flow) end,
+      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'),
+        l.to_status, l.cause, p_request.flow) end,
       case
         when 'queued' in (l.from_status, l.to_status) then
           case when l.attempt > k.attempts_max then format('%s checks of at most %s', l.attempt, k.attempts_max) end

@@ -19,8 +19,7 @@ declare
   v_reason text;
 begin
   if jsonb_typeof(contract_check.assertions) is distinct from 'array' or contract_check.assertions = '[]' then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = 'a contract is a JSON array with at least one assertion',
       hint = 'such as [{"type": "timeout_upper_bound", "kind": "direct", "W_retry_le": 60000}]';
   end if;
