@@ -86,9 +86,7 @@ create table tidegate.webhook_delivery (
   constraint webhook_delivery_state_is_known check (state in ('pending', 'delivered', 'failed')),
   constraint webhook_delivery_is_finished_unless_pending check ((state = 'pending') = (finished_at is null)),
   constraint webhook_delivery_is_held_only_while_pending check (nonce is null or state = 'pending')
-) with (
-  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000
-);
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
 -- Serves `webhook_claim`: host by host, the longest due first, so that no host waits behind another host's backlog.
 create index webhook_delivery_due_idx on tidegate.webhook_delivery (host_port, due_at) where state = 'pending';
