@@ -193,7 +193,7 @@ create table tidegate.config_change (
   id           bigint generated always as identity primary key,
   at           timestamptz not null default tidegate.clock(),
   actor        text not null default session_user,
-  on_behalf_of text,
+  on_behalf_of text default left(nullif(current_setting('tidegate.actor', true), ''), 200),
   operation    text not null,
   table_name   text not null,
   row_key      text not null,

@@ -33,7 +33,7 @@ create table tidegate.gate_event (
   depth        bigint not null,
   cause        text not null,
   actor        text not null default session_user,
-  on_behalf_of text,
+  on_behalf_of text default left(nullif(current_setting('tidegate.actor', true), ''), 200),
   at           timestamptz not null default tidegate.clock(),
   primary key (gate, epoch)
 );

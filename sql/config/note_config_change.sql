@@ -11,9 +11,8 @@ create or replace function tidegate_internal.note_config_change(
 )
   returns void language plpgsql as $$
 begin
-  insert into tidegate.config_change (on_behalf_of, operation, table_name, row_key, column_name, old_value, new_value)
+  insert into tidegate.config_change (operation, table_name, row_key, column_name, old_value, new_value)
   select
-    left(nullif(current_setting('tidegate.actor', true), ''), 200),
     case when p_old is null then 'insert' when p_new is null then 'delete' else 'update' end,
     p_table, p_key, c.name, p_old ->> c.name, p_new ->> c.name
   from jsonb_object_keys(coalesce(p_new, p_old)) with ordinality as c(name, place)

@@ -12,11 +12,8 @@ begin
     state = p_gate.state, forced = p_gate.forced, depth = p_gate.depth, epoch = p_gate.epoch,
     changed_at = tidegate.clock()
   where g.name = p_gate.name;
-  insert into tidegate.gate_event (gate, epoch, state, depth, cause, on_behalf_of)
-  values (
-    p_gate.name, p_gate.epoch, p_gate.state, p_gate.depth, p_cause,
-    left(nullif(current_setting('tidegate.actor', true), ''), 200)
-  );
+  insert into tidegate.gate_event (gate, epoch, state, depth, cause)
+  values (p_gate.name, p_gate.epoch, p_gate.state, p_gate.depth, p_cause);
   if p_flipped then
     perform pg_notify('tidegate_gate', json_strip_nulls(json_build_object(
       'queue', p_gate.queue,
