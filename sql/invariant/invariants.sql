@@ -33,7 +33,7 @@ declare
     where to_regclass(tidegate_internal.queue_table(q.name)) is not null
   );
   v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
-  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history
+  -- Each step of a history with those before and after it, and with the row of its request. A request without a history
   -- has a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
   v_steps    constant text := '(
   select
@@ -52,6 +52,26 @@ declare
   ) as l
   full join (select * from tidegate.request as r where {of r.id}) as r on r.id = l.request_id
 ) as s';
+  -- While maintenance evaluates gates each second, it gets 30 seconds for a gate that it has not reached.
+  v_gates    constant text := '(
+  select
+    o.*, not o.forced and o.changed_at < o.since and not exists (
+      select from tidegate.config_change as c
+      where c.table_name = ''gate'' and c.row_key = o.name and c.at > o.since
+    ) as is_settled
+  from (
+    select
+      g.*, w.is_watched,
+      statement_timestamp() - case when w.is_watched then interval ''30 seconds'' else ''1 second'' end as since
+    from tidegate.gate as g
+    cross join (
+      select exists (
+        select from tidegate.maintenance as d
+        where d.duty = ''gates_evaluate'' and d.ran_at > statement_timestamp() - interval ''5 seconds''
+      ) as is_watched
+    ) as w
+  ) as o
+) as g';
   v_range    constant text := coalesce(nullif(concat_ws(
     ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
   ), ''), 'true');
@@ -82,7 +102,7 @@ begin
         ('message', v_message || E' as m\nleft join tidegate.request as r on r.id = m.request_id',
           'concat_ws('' '', m.queue, m.msg_id)'),
         ('queue', 'tidegate.queue as q', 'q.name'),
-        ('gate', 'tidegate.gate as g', 'g.name'),
+        ('gate', v_gates, 'g.name'),
         ('kind', 'tidegate.kind as k', 'k.name'),
         ('policy', 'tidegate.policy as p', 'concat_ws('' '', p.kind, p.stage)'),
         ('breaker', 'tidegate.breaker as b', 'concat_ws('' '', b.kind, b.stage)')

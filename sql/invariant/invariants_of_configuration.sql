@@ -42,7 +42,7 @@ from tidegate.policy as p
 full join tidegate.breaker as b on b.kind = p.kind and b.stage = p.stage
 where (b.kind is not null) <> (num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0)
      $q$),
-    ('breaker_open_for_too_long', 'a breaker stays open for no longer than its policy says', 'breaker', $q$
+    ('breaker_open_for_too_long', 'a breaker stays open no longer than its policy allows', 'breaker', $q$
 b.open_until > statement_timestamp() + interval '1 minute' + (
   select p.breaker_open_ms * interval '1 ms' from tidegate.policy as p where p.kind = b.kind and p.stage = b.stage
 )

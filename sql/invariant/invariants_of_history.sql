@@ -44,7 +44,7 @@ s.transition_no = s.row_transition_no and case
 end
      $q$),
     ('attempts_beyond_the_policy',
-     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt',
+     'a live request has no more checks and sends behind it than its policy ever allowed, and one search for a receipt',
      null, $q$
 with allowed as materialized (
   select

@@ -48,7 +48,7 @@ r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id)
     ('request_in_flight_and_not_held', 'a request in flight is under a lease, even if it has run out', 'request',
      $q$r.req_status = 'tx_in_flight' and r.lease is null$q$),
     ('lease_that_is_none',
-     'a claim took something from a queue that exists, and its lease does not last for longer than it says', null, $q$
+     'a claim holds requests of a queue that exists, and its lease lasts no longer than its lease time', null, $q$
 select c.token || ' ' || c.part as id
 from tidegate.claim as c
 where c.ids = '{}' or c.lease_ms <= 0
@@ -95,70 +95,32 @@ where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
     ('queue_without_gate', 'a queue has a gate', 'queue',
      $q$q.name not in (select g.queue from tidegate.gate as g where g.queue is not null)$q$),
     ('gate_open_above_its_mark',
-     'a gate that is not forced closes within seconds when the depth behind it reaches the high mark', null, $q$
-with since as materialized (
-  -- While maintenance evaluates gates each second, it gets 30 seconds for the gates that it has not reached.
-  select statement_timestamp() - case when exists (
-    select from tidegate.maintenance as d
-    where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
-  ) then interval '30 seconds' else interval '1 second' end as at
-)
-select g.name as id
-from since
-cross join tidegate.gate as g
-cross join lateral (
-  select count(*) + (
-    select count(*) from tidegate.leased_request as l where l.queue = g.queue and l.claimed_at < since.at
-  ) as depth from (
-    select from {message} as m
-    where m.queue = g.queue and m.enqueued_at < since.at
-    limit g.high_water
-  ) as counted
-  union all
-  select count(*) from tidegate.quota_usage as m
-  join tidegate.request as r on r.id = m.request_id and r.submitted_at < since.at
-  where m.gate = g.name and g.queue is null
-) as behind
-where g.state = 'accepting' and not g.forced and g.changed_at < since.at
-  and behind.depth >= g.high_water
-  and not exists (
-    select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+     'a gate that is not forced closes within seconds when the depth behind it reaches the high mark', 'gate', $q$
+g.state = 'accepting' and g.is_settled and g.high_water <= case
+  when g.queue is null then (
+    select count(*)
+    from tidegate.quota_usage as m
+    join tidegate.request as r on r.id = m.request_id and r.submitted_at < g.since
+    where m.gate = g.name
   )
+  else (select count(*) from (
+    select from {message} as m where m.queue = g.queue and m.enqueued_at < g.since limit g.high_water
+  ) as c) + (select count(*) from tidegate.leased_request as l where l.queue = g.queue and l.claimed_at < g.since)
+end
      $q$),
     ('gate_closed_below_its_mark',
-     'a gate that is not forced opens within seconds when the depth behind it reaches the low mark', null, $q$
-with since as materialized (
-  select
-    w.is_watched,
-    statement_timestamp() - case when w.is_watched then interval '30 seconds' else interval '1 second' end as at
-  from (
-    select exists (
-      select from tidegate.maintenance as d
-      where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
-    ) as is_watched
-  ) as w
-)
-select g.name as id
-from since
-cross join tidegate.gate as g
-where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
-  and case when g.queue is null
-    then case when since.is_watched then 0 else g.low_water end
-      >= (select count(*) from tidegate.quota_usage as m where m.gate = g.name)
-    else g.low_water >= (select count(*)
-      from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
-      select count(*) from tidegate.leased_request as l where l.queue = g.queue
-    ) + (
-      select coalesce(sum(d.drained), 0)
-      from tidegate.queue_drain as d
-      where d.queue = g.queue and d.at > since.at
-    )
-  end
-  and not exists (
-    select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+     'a gate that is not forced opens within seconds when the depth behind it reaches the low mark', 'gate', $q$
+g.state = 'too_many_requests' and g.is_settled and case
+  when g.queue is null then case when g.is_watched then 0 else g.low_water end
+    >= (select count(*) from tidegate.quota_usage as m where m.gate = g.name)
+  else g.low_water >= (select count(*) from (
+    select from {message} as m where m.queue = g.queue limit g.low_water + 1
+  ) as c) + (
+    select count(*) from tidegate.leased_request as l where l.queue = g.queue
+  ) + (
+    select coalesce(sum(d.drained), 0) from tidegate.queue_drain as d where d.queue = g.queue and d.at > g.since
   )
+end
      $q$),
     ('gate_state_without_its_event',
      'the last change of a gate on record led to its state, at the depth on record; one that never changed accepts',
