@@ -1,6 +1,6 @@
 -- audit_due: By when a request has to leave a status that it entered at `p_entered`, and by what deadline.
 --
--- Null where nothing on record says so: how long a response may take is its kind's, and not judged when that has
+-- Null where no deadline is on record: how long a response may take is its kind's, and not judged when that has
 -- changed since.
 create or replace function tidegate_internal.audit_due(
   p_request tidegate.request,

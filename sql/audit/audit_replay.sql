@@ -2,7 +2,7 @@
 -- step has no finding.
 --
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it
--- should be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the
+-- should be; `remark` names what is legal but unusual. Rows without a `transition_no` close the list: first the
 -- figures of the whole, then one row for each finding about it. A life is sound when no row has a finding. Raises TG006
 -- when there is no such request.
 create or replace function tidegate.audit_replay(id uuid)

@@ -1,6 +1,6 @@
 -- audit_steps: The steps of a request's life, each checked against the rules and the bounds.
 --
--- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a
+-- `finding` is null for a step that is as it should be; `remark` names what is legal but unusual: a hand edit, a
 -- clock that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost;
 -- each status is left by its deadline, give or take the sweep's second and another for its work.
 create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
@@ -38,7 +38,7 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
       case when b.place is not null then coalesce(format('by policy version %s: %s attempts of %s ms',
         (b.policy).version, (b.policy).attempts, (b.policy).timeout_ms),
         'by no policy version on record, so not judged') end,
-      case when b.attempt > b.attempts_max then 'may look for a receipt, and not send' end,
+      case when b.attempt > b.attempts_max then 'may search for a receipt, and not send' end,
       case when l.cause = 'recovered' then 'its sender was lost' end,
       case when retry.waited is not null then
         format('waited %s ms, at most %s ms of it the backoff, the rest for its turn', retry.waited, retry.backoff) end
@@ -65,7 +65,7 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
           then format('attempt %s where %s comes', l.attempt, s.expected)
       end,
       case when b.attempt > b.attempts_max + 1 then
-        format('attempt %s of at most %s (policy version %s), and one look for a receipt', b.attempt, b.attempts_max,
+        format('attempt %s of at most %s (policy version %s), and one search for a receipt', b.attempt, b.attempts_max,
           (b.policy).version) end,
       case when sent.in_call > sent.call_max + t.lease_ms then
         format('in flight for %s ms: its call takes at most %s ms, and its lease %s ms', sent.in_flight, sent.call_max,

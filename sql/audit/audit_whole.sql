@@ -15,8 +15,8 @@ begin
   limit 1;
   select
     count(*) as sends, coalesce(sum(s.in_call), 0) as in_call, coalesce(sum(s.backoff), 0) as backoff,
-    -- The budget is of sends; the looks for earlier receipts come on top.
-    coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as looks,
+    -- The budget is of sends; searches for earlier receipts come on top.
+    coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as searches,
     max(s.w_retry) as w_retry, count(*) filter (where s.w_retry is null) as unjudged
   into v_sent
   from tidegate_internal.audit_sends(p_request, p_now) as s;
@@ -73,7 +73,7 @@ begin
     from unnest(array[
       case when (v_last.to_status, v_last.transition_no, v_last.cause)
         is distinct from (p_request.req_status, p_request.transition_no, p_request.cause)
-      then format('the row says %s (number %s, by %s), its history ends at %s (number %s, by %s)',
+      then format('the row is %s (number %s, by %s), its history ends at %s (number %s, by %s)',
         p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no,
         v_last.cause)
       end,
@@ -86,9 +86,9 @@ begin
       then format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what, v_due.at)
       end,
       -- Once a lease for all of them: what is settled a little late each time adds up.
-      case when v_sent.unjudged = 0 and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.looks + v_lease_ms
-      then format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for looks for receipts and %s ms for a '
-          'lease', v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.looks, v_lease_ms)
+      case when v_sent.unjudged = 0 and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.searches + v_lease_ms
+      then format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for searches for receipts and %s ms '
+          'for a lease', v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.searches, v_lease_ms)
       end
     ]) as f(finding)
     where f.finding is not null;

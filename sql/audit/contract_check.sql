@@ -2,7 +2,7 @@
 -- figures.
 --
 -- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or
--- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` says whether the
+-- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` is whether the
 -- `observed` value is within the `bound`. Reads no more than the newest keys and requests, and the calls of the last
 -- five minutes. Raises TG007, with the place, for an invalid assertion.
 create or replace function tidegate.contract_check(assertions jsonb)

@@ -30,9 +30,7 @@ from (
     round(c.retries::numeric / nullif(c.requests, 0), 6) as retry_rate,
     round(c.timeouts::numeric / nullif(c.requests, 0), 6) as timeout_rate,
     round(c.failures::numeric / nullif(c.calls, 0), 6) as error_ratio,
-    case when p.stage = 'tx' then d.dup_drop_rate end as dup_drop_rate,
-    l.p50_ms, l.p99_ms, c.hedges,
-    coalesce(b.open_ratio, 0) as open_ratio
+    d.dup_drop_rate, l.p50_ms, l.p99_ms, c.hedges, coalesce(b.open_ratio, 0) as open_ratio
   from tidegate.policy as p
   cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
   cross join lateral (

@@ -202,7 +202,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
         remarks.last().unwrap().split("; ").collect::<Vec<_>>()[..2],
         [
             "8: claimed: by policy version 2: 3 attempts of 10000 ms",
-            "may look for a receipt, and not send"
+            "may search for a receipt, and not send"
         ],
         "{remarks:?}"
     );
@@ -310,7 +310,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
             format!("{event} transition_no = 12 {}", of(9)),
             vec![
                 "12: number 12 comes after number 9; comes after completed, which nothing leaves",
-                "the row says completed (number 9",
+                "the row is completed (number 9",
             ],
         ),
         // A step that is no step.
@@ -318,14 +318,14 @@ async fn whatever_was_tampered_with_is_found_and_named() {
             format!("{event} cause = 'verdict_accepted' {}", of(9)),
             vec![
                 "9: tx_in_flight → completed by verdict_accepted is no step of flow direct",
-                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by verdict_accepted)",
+                "the row is completed (number 9, by receipt), its history ends at completed (number 9, by verdict_accepted)",
             ],
         ),
         // An attempt too many, and one that was not counted.
         (
             format!("{event} attempt = attempt + 5 where request_id = $id and transition_no >= 8"),
             vec![
-                                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one look for a receipt",
+                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one search for a receipt",
                 "the row counts 3 sends, its history 8",
             ],
         ),
@@ -341,13 +341,13 @@ async fn whatever_was_tampered_with_is_found_and_named() {
                 .to_owned(),
             vec![
                 "10: comes after completed, which nothing leaves; completed → failure by internal_error is no step",
-                "the row says completed (number 9",
+                "the row is completed (number 9",
             ],
         ),
         // A row that disagrees: its status, its times, its count.
         (
             "update tidegate.request set req_status = 'failure' where id = $id".to_owned(),
-            vec!["the row says failure (number 9, by receipt), its history ends at completed"],
+            vec!["the row is failure (number 9, by receipt), its history ends at completed"],
         ),
         (
             "update tidegate.request set finished_at = '2026-01-01Z' where id = $id".to_owned(),
@@ -377,7 +377,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
                 .to_owned(),
             vec![
                 "after its deadline of",
-                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by claimed)",
+                "the row is completed (number 9, by receipt), its history ends at completed (number 9, by claimed)",
             ],
         ),
         (
