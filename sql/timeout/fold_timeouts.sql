@@ -2,7 +2,7 @@
 -- false when another process stored that version first.
 --
 -- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has
--- it, the estimate is stored as the next version, and with it what this process has seen of it (`report`); reports
+-- it, the estimate is stored as the next version, and with it what this process has observed (`report`); reports
 -- older than an hour, or two intervals if that is longer, go. False: another process has folded
 -- meanwhile, or the policy is deleted or no longer adaptive; nothing is written, and `read_timeouts` has the current
 -- state.

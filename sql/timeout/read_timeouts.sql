@@ -1,7 +1,7 @@
 -- read_timeouts: The adaptive timeouts of a stage: policy, shared estimator and other processes' load, one row per
 -- known kind of the list.
 --
--- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target.
+-- The policy as it is now: `adaptive` is whether the estimator is used at all; `slo` is null without a target.
 -- `estimate` is the estimator, null before the first fold: then its version counts as 0. It comes without
 -- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock of `now_us`.
 -- `sequence` numbers the last report of this worker; `others_rps` is what the others report, calls begun per second,
