@@ -1,7 +1,7 @@
 -- config_set_backoff: Makes the rows of `response_backoff` exactly these: 0s=4,60s=10,….
 --
 -- Readers see the old rows or the new ones, and concurrent calls are serialised. Raises TG007 for what cannot
--- be read; constraints say what the numbers may be.
+-- be read; constraints limit the numbers.
 create or replace function tidegate_internal.config_set_backoff(p_value jsonb)
   returns void language plpgsql as $$
 declare
@@ -25,8 +25,7 @@ begin
   then
     raise exception using errcode = 'TG007',
       message = format('response_backoff is a list of up to 100 different times, each with the seconds to wait from '
-      'then '
-        'on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));
+        'then on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));
   end if;
 
   lock table tidegate.response_backoff in share row exclusive mode;

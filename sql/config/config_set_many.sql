@@ -4,7 +4,7 @@
 -- one row change in one update, so only the combination has to be valid. The change takes effect
 -- everywhere at the commit, without a restart. `actor` goes into the history.
 --
--- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for an invalid
+-- Returns what changed; nothing when all was so before. Raises TG010 for an unknown name, TG007 for an invalid
 -- value, with the constraint that it breaks, TG013 for a policy that cannot hold. Rows are locked
 -- in one order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)

@@ -40,8 +40,7 @@ begin
     cross join lateral tidegate.default_policy(new, s.stage) as d
     cross join lateral tidegate.default_policy(old, s.stage) as o
     where p.kind = new.name and p.stage = s.stage
-      and (p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms)
-        = (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms)
+      and row(p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms) = o
       and d is distinct from o;
   end if;
   return null;
@@ -79,7 +78,7 @@ as $$
 declare
   v_table text;
 begin
-  -- At commit, once more: a submission that had seen the kind has committed by the time this lock is granted, and a
+  -- At commit, once more: a submission that had read the kind has committed by the time this lock is granted, and a
   -- later one finds no kind. Not earlier, because the lock blocks all writers.
   if tg_when = 'AFTER' then
     lock table tidegate.request in share mode;

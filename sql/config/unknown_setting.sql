@@ -1,4 +1,4 @@
--- unknown_setting: Raises TG010 for a name that no setting has, and says which names there are.
+-- unknown_setting: Raises TG010 for a name that no setting has, with a hint that lists names.
 create or replace function tidegate_internal.unknown_setting(p_name text)
   returns void language plpgsql stable as $$
 declare

@@ -1,4 +1,4 @@
--- gate_copy: For API nodes: every gate, the kinds that it lets in, and the figures that a Retry-After is computed from.
+-- gate_copy: For API nodes: every gate, the kinds that it admits, and the figures that a Retry-After is computed from.
 --
 -- One row per gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; a
 -- submitter's gate names none, because it concerns all of them. `drain_rate` is messages per second by `gate_rate`; for
