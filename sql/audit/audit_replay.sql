@@ -11,7 +11,6 @@ create or replace function tidegate.audit_replay(id uuid)
     to_status tidegate.request_status, cause text, attempt integer, worker text, detail jsonb, remark text, finding text
   )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

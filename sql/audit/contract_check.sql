@@ -10,7 +10,6 @@ create or replace function tidegate.contract_check(assertions jsonb)
     place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
   )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

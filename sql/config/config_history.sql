@@ -12,9 +12,7 @@ create or replace function tidegate.config_history(
     id bigint, at timestamptz, actor text, on_behalf_of text, operation text, subject text, setting text,
     old_value text, new_value text, type text
   )
-  language plpgsql stable security definer
-  set jit = off
-as $$
+  language plpgsql stable security definer as $$
 #variable_conflict use_column
 begin
   if config_history.max_rows is null or config_history.max_rows not between 1 and 10000 then

@@ -10,7 +10,6 @@
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language plpgsql security definer
-  set jit = off
   set intervalstyle = 'postgres'
 as $$
 #variable_conflict use_column

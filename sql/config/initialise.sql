@@ -9,7 +9,6 @@
 -- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. Raises TG007 for an unknown example.
 create or replace function tidegate.initialise(example text default null)
   returns table (subject text, name text, value text) language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

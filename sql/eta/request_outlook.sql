@@ -24,9 +24,7 @@ create or replace function tidegate.request_outlook(
   out error               jsonb,
   out submitter           text
 )
-  returns setof record language plpgsql stable security definer
-  set jit = off
-as $$
+  returns setof record language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
   -- Messages newer than the last survey that are counted; beyond, an upper bound is enough.

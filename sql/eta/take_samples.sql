@@ -5,9 +5,7 @@
 -- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may
 -- be more.
 create or replace function tidegate.take_samples()
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_now    constant timestamptz := tidegate.clock();
   v_folded bigint;

@@ -13,9 +13,7 @@ create or replace function tidegate.gate_copy()
     forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer,
     jitter numeric, nodes bigint, keyed text[]
   )
-  language sql volatile security definer
-  set jit = off
-as $$
+  language sql volatile security definer as $$
   -- Once for each queue, however many quotas there are.
   with served as materialized (
     select

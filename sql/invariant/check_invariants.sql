@@ -13,7 +13,6 @@ create or replace function tidegate.check_invariants(
 )
   returns table (place integer, name text, says text, violations bigint, samples text[], query text)
   language plpgsql stable security definer
-  set jit = off
   set work_mem = '64MB'
 as $$
 #variable_conflict use_column

@@ -11,7 +11,6 @@ create or replace function tidegate.invariant_slice(
   out requests bigint
 )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_custom_plan
 as $$
 declare

@@ -4,9 +4,7 @@
 -- at most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps.
 -- Each step is a `policy_change` with its figures. Returns how many policies changed.
 create or replace function tidegate.adjust_policies(p_now timestamptz default tidegate.clock())
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_few       constant integer := 20;
   v_settings  tidegate.setting;

@@ -4,7 +4,6 @@
 -- Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

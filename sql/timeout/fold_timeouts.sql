@@ -18,9 +18,7 @@ create or replace function tidegate.fold_timeouts(
   report   jsonb,
   worker   text
 )
-  returns boolean language plpgsql security definer
-  set jit = off
-as $$
+  returns boolean language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_now     constant timestamptz := tidegate.clock();

@@ -20,9 +20,7 @@ create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.s
     others_rps  float8,
     now_us      bigint
   )
-  language plpgsql security definer
-  set jit = off
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_now constant timestamptz := tidegate.clock();
