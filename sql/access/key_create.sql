@@ -6,11 +6,7 @@
 -- outcome `created`, or `unchanged` when the same key exists, so that a set-up may be repeated. Raises TG007 for a live
 -- name or an id in use; a named constraint refuses other invalid values.
 create or replace function tidegate.key_create(
-  id          text,
-  name        text,
-  secret_hash bytea,
-  scopes      text[],
-  submitter   text default null
+  id text, name text, secret_hash bytea, scopes text[], submitter text default null
 )
   returns table (outcome text, key_submitter text) language plpgsql security definer as $$
 #variable_conflict use_column

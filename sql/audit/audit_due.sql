@@ -3,11 +3,8 @@
 -- Null where no deadline is on record: how long a response may take is its kind's, and not judged when that has
 -- changed since.
 create or replace function tidegate_internal.audit_due(
-  p_request tidegate.request,
-  p_status  tidegate.request_status,
-  p_entered timestamptz,
-  out at    timestamptz,
-  out what  text
+  p_request tidegate.request, p_status tidegate.request_status, p_entered timestamptz,
+  out at timestamptz, out what text
 )
   language sql stable as $$
   select

@@ -4,13 +4,9 @@
 -- policy of that time was at_most_once and the send before may have left: neither given back, nor settled as one that
 -- had not left. One request of each sort comes with it.
 create or replace function tidegate_internal.contract_history(
-  p_kind              text,
-  out requests        bigint,
-  out completed_twice bigint,
-  out completed_id    uuid,
-  out sent_again      bigint,
-  out sent_twice      bigint,
-  out sent_id         uuid
+  p_kind text,
+  out requests bigint, out completed_twice bigint, out completed_id uuid, out sent_again bigint, out sent_twice bigint,
+  out sent_id uuid
 )
   language sql stable as $$
   select

@@ -2,14 +2,8 @@
 --
 -- Without measurements an assertion holds, with a note in its detail.
 create or replace function tidegate_internal.contract_observe(
-  p_kind       text,
-  p_stage      tidegate.stage,
-  p_member     text,
-  p_bound      jsonb,
-  out holds    boolean,
-  out observed text,
-  out bound    text,
-  out detail   text
+  p_kind text, p_stage tidegate.stage, p_member text, p_bound jsonb,
+  out holds boolean, out observed text, out bound text, out detail text
 )
   language plpgsql stable as $$
 declare

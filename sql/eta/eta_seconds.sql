@@ -4,17 +4,8 @@
 -- milliseconds, rates per second. A rate or concurrency that is null does not limit; one that is 0 stops, and the
 -- answer is max_seconds. Source: the Retry-After design, its formulas and tables.
 create or replace function tidegate.eta_seconds(
-  place              text,
-  queue_position     bigint,
-  tx_queue_size      bigint,
-  drain_tps          numeric,
-  concurrency        integer,
-  readiness_ms       integer,
-  processing_ms      integer,
-  tx_confirmation_ms integer,
-  safety_margin      numeric,
-  min_seconds        integer,
-  max_seconds        integer
+  place text, queue_position bigint, tx_queue_size bigint, drain_tps numeric, concurrency integer, readiness_ms integer,
+  processing_ms integer, tx_confirmation_ms integer, safety_margin numeric, min_seconds integer, max_seconds integer
 )
   returns integer language plpgsql immutable parallel safe as $$
 begin

@@ -12,19 +12,9 @@
 -- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for requests that wait long, whose ETA
 -- is too uncertain for a single poll.
 create or replace function tidegate_internal.observed_eta(
-  p_kind        tidegate.kind,
-  p_place       text,
-  p_position    bigint,
-  p_queue       text,
-  p_visible_in  interval,
-  p_since_sent  interval,
-  p_age         interval,
-  p_terms       tidegate.eta_terms,
-  p_now         timestamptz,
-  out seconds   integer,
-  out spread_to numeric,
-  out p50_ms    bigint,
-  out p90_ms    bigint
+  p_kind tidegate.kind, p_place text, p_position bigint, p_queue text, p_visible_in interval, p_since_sent interval,
+  p_age interval, p_terms tidegate.eta_terms, p_now timestamptz,
+  out seconds integer, out spread_to numeric, out p50_ms bigint, out p90_ms bigint
 )
   language plpgsql stable as $$
 declare

@@ -6,23 +6,11 @@
 -- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is the
 -- Retry-After at submit.
 create or replace function tidegate.request_outlook(
-  inout id                uuid,
-  out kind                text,
-  out flow                tidegate.flow,
-  out req_status          tidegate.request_status,
-  out place               text,
-  out queue               text,
-  out queue_position      bigint,
-  out elapsed             interval,
-  out age                 interval,
-  out retry_after_seconds integer,
-  out eta_p50_ms          bigint,
-  out eta_p90_ms          bigint,
-  out predicted_seconds   integer,
-  out submitted_at        timestamptz,
-  out response            jsonb,
-  out error               jsonb,
-  out submitter           text
+  inout id uuid,
+  out kind text, out flow tidegate.flow, out req_status tidegate.request_status, out place text, out queue text,
+  out queue_position bigint, out elapsed interval, out age interval, out retry_after_seconds integer,
+  out eta_p50_ms bigint, out eta_p90_ms bigint, out predicted_seconds integer, out submitted_at timestamptz,
+  out response jsonb, out error jsonb, out submitter text
 )
   returns setof record language plpgsql stable security definer as $$
 #variable_conflict use_column

@@ -7,9 +7,7 @@
 -- are asked in one query. When a query fails, because one of them is wrong or a queue's table has gone since, each is
 -- asked again by itself; a failure then counts as a violation, with the database's error as its sample.
 create or replace function tidegate.check_invariants(
-  names     text[] default null,
-  id_from   uuid default null,
-  id_before uuid default null
+  names text[] default null, id_from uuid default null, id_before uuid default null
 )
   returns table (place integer, name text, says text, violations bigint, samples text[], query text)
   language plpgsql stable security definer

@@ -8,14 +8,7 @@
 -- and queries `{message}` stands for all messages of all queues, `{of r.id}` for the range of requests.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
-    place      integer,
-    name       text,
-    says       text,
-    query      text,
-    by_request boolean,
-    source     text,
-    row_id     text,
-    condition  text
+    place integer, name text, says text, query text, by_request boolean, source text, row_id text, condition text
   )
   language plpgsql stable security definer as $$
 #variable_conflict use_column

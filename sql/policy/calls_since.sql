@@ -1,15 +1,8 @@
 -- calls_since: The calls of a stage that were reported after `p_since`, in all; at most ten minutes back.
 create or replace function tidegate.calls_since(
-  p_kind       text,
-  p_stage      tidegate.stage,
-  p_since      timestamptz,
-  out requests bigint,
-  out calls    bigint,
-  out failures bigint,
-  out timeouts bigint,
-  out retries  bigint,
-  out slow     bigint,
-  out hedges   bigint
+  p_kind text, p_stage tidegate.stage, p_since timestamptz,
+  out requests bigint, out calls bigint, out failures bigint, out timeouts bigint, out retries bigint, out slow bigint,
+  out hedges bigint
 )
   language sql stable as $$
   select

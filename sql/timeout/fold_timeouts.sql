@@ -11,12 +11,7 @@
 -- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say
 -- what the figures may be.
 create or replace function tidegate.fold_timeouts(
-  kind     text,
-  stage    tidegate.stage,
-  version  bigint,
-  estimate jsonb,
-  report   jsonb,
-  worker   text
+  kind text, stage tidegate.stage, version bigint, estimate jsonb, report jsonb, worker text
 )
   returns boolean language plpgsql security definer as $$
 #variable_conflict use_column

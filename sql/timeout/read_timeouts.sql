@@ -8,17 +8,8 @@
 -- without those that have not reported for two intervals. Raises nothing for unknown kinds: they have no row.
 create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.stage, worker text)
   returns table (
-    kind        text,
-    adaptive    boolean,
-    timeout_ms  integer,
-    min_ms      integer,
-    slo         float8,
-    interval_ms integer,
-    k_margin    integer,
-    estimate    jsonb,
-    sequence    bigint,
-    others_rps  float8,
-    now_us      bigint
+    kind text, adaptive boolean, timeout_ms integer, min_ms integer, slo float8, interval_ms integer, k_margin integer,
+    estimate jsonb, sequence bigint, others_rps float8, now_us bigint
   )
   language plpgsql security definer as $$
 #variable_conflict use_column
