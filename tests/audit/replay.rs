@@ -85,7 +85,7 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
+async fn random_sequences_of_calls_leave_sound_histories() {
     let database = TestDatabase::unlimited().await;
     add_bucketed(&database).await;
     // No maintenance runs here: a deadline that passes would be missed.
@@ -275,7 +275,7 @@ async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_was_tampered_with_is_found_and_named() {
+async fn every_change_by_hand_is_found_and_named() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
     let id = eventful(&database).await;
     let event = "update tidegate.stored_event set";
@@ -391,7 +391,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_should_have_ended_is_named() {
+async fn a_request_past_its_deadline_is_a_finding() {
     let database = TestDatabase::unlimited().await;
     for (kind, status, ago, said) in [
         (
@@ -451,7 +451,7 @@ async fn a_clock_that_was_set_back_is_a_remark() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_cannot_be_replayed() {
+async fn an_unknown_request_cannot_be_replayed() {
     let database = TestDatabase::unlimited().await;
     let replay = async |id: &str| {
         let refused = database

@@ -84,7 +84,7 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_in_words() {
+async fn invalid_arguments_are_refused_in_words() {
     let database = TestDatabase::new().await;
     for (arguments, word) in [
         (
