@@ -1,43 +1,19 @@
 -- invariants_of_schema: The invariants of transition rules, triggers, indexes and duties.
 --
--- As `invariants`. The rules of the state machine are repeated here, because an edit of the table has to be detected.
+-- As `invariants`.
 create or replace function tidegate_internal.invariants_of_schema()
   returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
     ('transition_rule_edited', 'the rules of the state machine are those that it was made with', null, $q$
-with made as (
-  select f.flow, m.from_status, m.to_status, c.cause
-  from (values
-    ('{decrypt}', null, 'queued', '{submitted}'),
-    ('{proof,direct}', null, 'processing', '{submitted}'),
-    ('{decrypt}', 'queued', 'processing', '{readiness_passed}'),
-    ('{decrypt}', 'queued', 'timed_out', '{readiness_timed_out}'),
-    ('{decrypt}', 'queued', 'failure', '{readiness_failed,cancelled,internal_error,deadline_exceeded}'),
-    ('{decrypt,proof,direct}', 'processing', 'tx_in_flight', '{claimed}'),
-    ('{decrypt,proof,direct}', 'processing', 'failure',
-      '{send_refused,cancelled,internal_error,deadline_exceeded,attempts_exhausted}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'receipt_received', '{receipt}'),
-    ('{direct}', 'tx_in_flight', 'completed', '{receipt}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'processing', '{recovered,send_retried,released}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'failure',
-      '{rejected,outcome_unknown,internal_error,deadline_exceeded,attempts_exhausted}'),
-    ('{decrypt,direct}', 'receipt_received', 'completed', '{response}'),
-    ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),
-    ('{proof}', 'receipt_received', 'completed', '{verdict_accepted}'),
-    ('{proof}', 'receipt_received', 'failure', '{verdict_rejected}'),
-    ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error}'),
-    ('{decrypt,proof,direct}', 'receipt_received', 'timed_out', '{response_timed_out}')
-  ) as m(flows, from_status, to_status, causes)
-  cross join unnest(m.flows::text[]) as f(flow)
-  cross join unnest(m.causes::text[]) as c(cause)
-), there as (
-  select t.flow::text, t.from_status::text, t.to_status::text, t.cause::text from tidegate.transition_rule as t
-)
-select e.what || ': ' || concat_ws(' ', e.flow, coalesce(e.from_status, '(entry)'), '→', e.to_status, e.cause) as id
+select concat_ws(
+  ' ', e.what || ':', e.flow, coalesce(e.from_status::text, '(entry)'), '→', e.to_status, e.cause
+) as id
 from (
-  select 'missing' as what, m.* from (table made except table there) as m
+  select 'missing' as what, m.*
+  from (select * from tidegate.transition_rules() except table tidegate.transition_rule) as m
   union all
-  select 'added', a.* from (table there except table made) as a
+  select 'added', a.*
+  from (table tidegate.transition_rule except select * from tidegate.transition_rules()) as a
 ) as e
      $q$),
     ('guard_switched_off',
