@@ -171,7 +171,7 @@ create table tidegate.timeout_estimator (
     min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0
     and failures >= 0 and late >= 0 and sum_ns >= 0
   )
-) with (fillfactor = 50);
+);
 
 -- What each process last folded into an estimator: its load gives the others that of the fleet.
 create table tidegate.timeout_report (
@@ -195,4 +195,4 @@ create table tidegate.timeout_report (
   constraint timeout_report_load_is_a_rate check (load_rps >= 0 and load_rps < 'infinity'),
   constraint timeout_report_counts_are_not_negative
     check (sequence >= 0 and requests >= 0 and responses >= 0 and failures >= 0 and reported >= 0 and in_flight >= 0)
-) with (fillfactor = 50);
+);
