@@ -51,7 +51,7 @@ create type tidegate.retry_after as (
   p90_ms  bigint
 );
 
--- How many requests the gate of a queue and the quotas of kind and submitter let in: `room` more, 0 when one is closed;
+-- How many requests the gate of a queue and the quotas of kind and submitter admit: `room` more, 0 when one is closed;
 -- `counted` are the gates that were counted, `depths` the depths behind them, before the submission.
 create type tidegate.admission as (
   room    bigint,

@@ -155,7 +155,7 @@ create table tidegate.policy (
 
 -- One row: the settings of every kind.
 create table tidegate.setting (
-  only_row        boolean primary key default true,
+  only_row        boolean primary key default true constraint setting_has_one_row check (only_row),
   min_seconds     integer not null default 1,
   max_seconds     integer not null default 300,
   safety_margin   numeric,
@@ -165,7 +165,6 @@ create table tidegate.setting (
   heal_pause      interval not null default '10 seconds',
   -- How long events of gates, breakers and policies are kept; null: forever.
   event_retention interval,
-  constraint setting_has_one_row check (only_row),
   constraint setting_min_seconds_is_positive check (min_seconds >= 1),
   constraint setting_min_is_at_most_max_seconds check (min_seconds <= max_seconds and max_seconds <= 86400),
   constraint setting_safety_margin_is_zero_to_one check (safety_margin between 0 and 1),
@@ -194,7 +193,7 @@ create table tidegate.config_change (
   id           bigint generated always as identity primary key,
   at           timestamptz not null default tidegate.clock(),
   actor        text not null default session_user,
-  on_behalf_of text,
+  on_behalf_of text default left(nullif(current_setting('tidegate.actor', true), ''), 200),
   operation    text not null,
   table_name   text not null,
   row_key      text not null,

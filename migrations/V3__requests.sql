@@ -145,12 +145,11 @@ create index response_inbox_request_id_idx on tidegate.response_inbox (request_i
 create index response_inbox_reference_idx on tidegate.response_inbox (reference) where not late;
 create index response_inbox_early_idx on tidegate.response_inbox (id) where not late;
 
--- Responses under references that no request has: looked at in slices, deleted when no request can have them any more.
+-- Responses under references that no request has: read in slices, deleted when no request can have them any more.
 create sequence tidegate.inbox_cursor minvalue 0;
 create table tidegate.inbox_total (
   expired  bigint not null default 0,
-  only_row boolean primary key default true,
-  constraint inbox_total_has_one_row check (only_row)
+  only_row boolean primary key default true constraint inbox_total_has_one_row check (only_row)
 );
 insert into tidegate.inbox_total default values;
 
@@ -170,7 +169,7 @@ create table tidegate.dedup (
 );
 create index dedup_expires_at_idx on tidegate.dedup (expires_at);
 
--- Append-only: the submissions of a kind that one node has let in since it last wrote.
+-- Append-only: the submissions of a kind that one node has accepted since it last wrote.
 create table tidegate.submission_sample (
   kind      text not null,
   at        timestamptz not null default tidegate.clock(),

@@ -33,7 +33,7 @@ create table tidegate.gate_event (
   depth        bigint not null,
   cause        text not null,
   actor        text not null default session_user,
-  on_behalf_of text,
+  on_behalf_of text default left(nullif(current_setting('tidegate.actor', true), ''), 200),
   at           timestamptz not null default tidegate.clock(),
   primary key (gate, epoch)
 );
@@ -49,13 +49,12 @@ create index quota_usage_request_idx on tidegate.quota_usage (request_id);
 
 -- How far `quota_reconcile` has come, which finds requests that these gates should count and do not, or the reverse.
 create table tidegate.gate_round (
-  only_row   boolean primary key default true,
+  only_row   boolean primary key default true constraint gate_round_has_one_row check (only_row),
   queue      text not null default '',
   msg_id     bigint not null default 0,
   gate       text not null default '',
   request_id uuid not null default '00000000-0000-0000-0000-000000000000',
-  is_new     boolean not null default false,
-  constraint gate_round_has_one_row check (only_row)
+  is_new     boolean not null default false
 );
 insert into tidegate.gate_round default values;
 

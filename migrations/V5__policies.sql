@@ -68,17 +68,7 @@ create index call_sample_kind_stage_at_idx on tidegate.call_sample (kind, stage,
 
 -- The calls of the last minutes by the second, with some of their latencies.
 create table tidegate.call_second (
-  kind       text not null,
-  stage      tidegate.stage not null,
-  at         timestamptz not null,
-  requests   bigint not null,
-  calls      bigint not null,
-  failures   bigint not null,
-  timeouts   bigint not null,
-  retries    bigint not null,
-  slow       bigint not null,
-  hedges     bigint not null,
-  latency_ms integer[] not null,
+  like tidegate.call_sample,
   primary key (kind, stage, at)
 ) with (fillfactor = 50);
 
@@ -123,7 +113,7 @@ create table tidegate.breaker_event (
 );
 create index breaker_event_kind_stage_at_idx on tidegate.breaker_event (kind, stage, at);
 
--- How many messages have come to each queue, as the last look at its load saw it.
+-- How many messages have come to each queue, at the last evaluation of its load.
 create table tidegate.queue_load (
   queue     text primary key,
   at        timestamptz not null,
@@ -167,11 +157,10 @@ create table tidegate.timeout_estimator (
   constraint timeout_estimator_state_is_known check (state in ('normal', 'high_load')),
   constraint timeout_estimator_k_margin_is_at_least_one check (k_margin >= 1),
   constraint timeout_estimator_timeout_is_positive check (timeout_ns > 0),
-  constraint timeout_estimator_times_are_not_negative
-    check (
-      srtt_ns >= 0 and rttvar_ns >= 0 and srto_ns >= 0 and min_ns >= 0 and min_before_ns >= 0
-      and usual_ns >= 0 and usual_before_ns >= 0
-    ),
+  constraint timeout_estimator_times_are_not_negative check (
+    srtt_ns >= 0 and rttvar_ns >= 0 and srto_ns >= 0 and min_ns >= 0 and min_before_ns >= 0 and usual_ns >= 0
+    and usual_before_ns >= 0
+  ),
   constraint timeout_estimator_variance_is_of_a_mean check ((srtt_ns is null) = (rttvar_ns is null)),
   constraint timeout_estimator_failure_rate_is_a_share check (failure_rate between 0 and 1),
   -- Below infinity: not a number is above it.
@@ -180,12 +169,11 @@ create table tidegate.timeout_estimator (
   constraint timeout_estimator_remembers_a_load_in_high_load_only check (high_load_rps is null or state = 'high_load'),
   constraint timeout_estimator_counts_are_not_negative check (
     min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0
-    and failures >= 0
-    and late >= 0 and sum_ns >= 0
+    and failures >= 0 and late >= 0 and sum_ns >= 0
   )
-) with (fillfactor = 50);
+);
 
--- What each process last folded into an estimator: by its load the others know how much they are together.
+-- What each process last folded into an estimator: its load gives the others that of the fleet.
 create table tidegate.timeout_report (
   kind         text not null,
   stage        tidegate.stage not null,
@@ -207,4 +195,4 @@ create table tidegate.timeout_report (
   constraint timeout_report_load_is_a_rate check (load_rps >= 0 and load_rps < 'infinity'),
   constraint timeout_report_counts_are_not_negative
     check (sequence >= 0 and requests >= 0 and responses >= 0 and failures >= 0 and reported >= 0 and in_flight >= 0)
-) with (fillfactor = 50);
+);

@@ -20,9 +20,7 @@ create table tidegate.kind_watermark (
   epoch    bigint not null,
   noted_at timestamptz not null default tidegate.clock(),
   primary key (queue, kind)
-) with (
-  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200
-);
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- Append-only: messages that left a queue because their stage ended them.
 create table tidegate.queue_drain (

@@ -50,7 +50,7 @@ create table tidegate.webhook_secret (
 
 -- One row: how deliveries are tried.
 create table tidegate.webhook_policy (
-  only_row   boolean primary key default true,
+  only_row   boolean primary key default true constraint webhook_policy_has_one_row check (only_row),
   attempts   integer not null default 8,
   base_ms    integer not null default 1000,
   factor     numeric not null default 3,
@@ -58,7 +58,6 @@ create table tidegate.webhook_policy (
   timeout_ms integer not null default 10000,
   per_host   integer not null default 8,
   retention  interval not null default '7 days',
-  constraint webhook_policy_has_one_row check (only_row),
   constraint webhook_policy_attempts_is_one_to_a_thousand check (attempts between 1 and 1000),
   constraint webhook_policy_base_is_not_negative check (base_ms >= 0),
   constraint webhook_policy_factor_is_one_to_a_thousand check (factor between 1 and 1000),
@@ -87,9 +86,7 @@ create table tidegate.webhook_delivery (
   constraint webhook_delivery_state_is_known check (state in ('pending', 'delivered', 'failed')),
   constraint webhook_delivery_is_finished_unless_pending check ((state = 'pending') = (finished_at is null)),
   constraint webhook_delivery_is_held_only_while_pending check (nonce is null or state = 'pending')
-) with (
-  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000
-);
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
 -- Serves `webhook_claim`: host by host, the longest due first, so that no host waits behind another host's backlog.
 create index webhook_delivery_due_idx on tidegate.webhook_delivery (host_port, due_at) where state = 'pending';

@@ -23,27 +23,17 @@ create table tidegate.maintenance (
   constraint maintenance_period_is_positive check (period > interval '0')
 );
 
-insert into tidegate.maintenance (duty, period) values
-  ('adjust_policies', '1 second'),
-  ('quota_reconcile', '1 second'),
-  ('expire_by_deadline', '1 second'),
-  ('expire_by_readiness', '1 second'),
-  ('expire_responses', '1 second'),
-  ('fold_calls', '1 second'),
-  ('breakers_evaluate', '1 second'),
-  ('gates_evaluate', '1 second'),
-  ('take_samples', '1 second'),
-  ('survey_queues', '1 second'),
-  ('sweep_inbox', '1 second'),
-  ('fold_counts', '2 seconds'),
-  ('rescan_queues', '2 seconds'),
-  ('expire_keys', '10 seconds'),
-  ('expire_requests', '1 minute'),
-  ('expire_webhooks', '1 minute'),
-  ('forget_workers', '1 minute'),
-  ('drop_partitions', '1 hour'),
-  ('expire_events', '1 hour'),
-  ('make_partitions', '1 hour');
+insert into tidegate.maintenance (duty, period)
+select unnest(d.duties), d.period
+from (values
+  ('{adjust_policies,quota_reconcile,expire_by_deadline,expire_by_readiness,expire_responses}'::text[],
+    interval '1 second'),
+  ('{fold_calls,breakers_evaluate,gates_evaluate,take_samples,survey_queues,sweep_inbox}', '1 second'),
+  ('{fold_counts,rescan_queues}', '2 seconds'),
+  ('{expire_keys}', '10 seconds'),
+  ('{expire_requests,expire_webhooks,forget_workers}', '1 minute'),
+  ('{drop_partitions,expire_events,make_partitions}', '1 hour')
+) as d(duties, period);
 
 -- Append-only: transitions per statement, folded into `request_count` by maintenance.
 create table tidegate.request_count_delta (
@@ -71,7 +61,7 @@ create table tidegate.recovery (
   figures      jsonb not null default '{}'
 ) with (fillfactor = 50);
 
--- How far retention has come, kind by kind: every request of a kind up to this id was looked at in this round.
+-- How far retention has come, kind by kind: every request of a kind up to this id was evaluated in this round.
 create table tidegate.retention_walk (
   kind  text primary key,
   after uuid not null

@@ -18,9 +18,8 @@ begin
     end if;
   end loop;
   if to_regrole('tidegate_admin') is not null then
-    grant insert, update, delete on tidegate.webhook_host, tidegate.webhook_policy to tidegate_admin;
     grant insert, update, delete on tidegate.queue, tidegate.kind, tidegate.policy, tidegate.setting,
-      tidegate.response_backoff, tidegate.gate to tidegate_admin;
+      tidegate.response_backoff, tidegate.gate, tidegate.webhook_host, tidegate.webhook_policy to tidegate_admin;
   end if;
 end;
 $$;

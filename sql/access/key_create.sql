@@ -6,11 +6,7 @@
 -- outcome `created`, or `unchanged` when the same key exists, so that a set-up may be repeated. Raises TG007 for a live
 -- name or an id in use; a named constraint refuses other invalid values.
 create or replace function tidegate.key_create(
-  id          text,
-  name        text,
-  secret_hash bytea,
-  scopes      text[],
-  submitter   text default null
+  id text, name text, secret_hash bytea, scopes text[], submitter text default null
 )
   returns table (outcome text, key_submitter text) language plpgsql security definer as $$
 #variable_conflict use_column
@@ -29,8 +25,7 @@ begin
 
   select * into v_known from tidegate.api_key as k where k.id = key_create.id;
   if not found then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('a key named "%s" already exists', key_create.name),
       hint = format('revoke it, or give the new one another name and `--submitter %s`', v_submitter);
   end if;
@@ -40,8 +35,7 @@ begin
     return query select 'unchanged', v_submitter;
     return;
   end if;
-  raise exception using
-    errcode = 'TG007',
+  raise exception using errcode = 'TG007',
     message = format('key %s already exists, %s', key_create.id, case
       when v_known.revoked_at is not null then 'and is revoked' else 'with another secret, name, submitter or scope'
     end);

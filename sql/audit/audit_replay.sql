@@ -2,7 +2,7 @@
 -- step has no finding.
 --
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it
--- should be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the
+-- should be; `remark` names what is legal but unusual. Rows without a `transition_no` close the list: first the
 -- figures of the whole, then one row for each finding about it. A life is sound when no row has a finding. Raises TG006
 -- when there is no such request.
 create or replace function tidegate.audit_replay(id uuid)
@@ -11,7 +11,6 @@ create or replace function tidegate.audit_replay(id uuid)
     to_status tidegate.request_status, cause text, attempt integer, worker text, detail jsonb, remark text, finding text
   )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -23,8 +22,7 @@ begin
   select * into v_request from tidegate.request as r where r.id = audit_replay.id;
   if v_request.id is null then
     select count(*) into v_events from tidegate.request_event as e where e.request_id = audit_replay.id;
-    raise exception using
-      errcode = 'TG006',
+    raise exception using errcode = 'TG006',
       message = case
         when v_events > 0 then
           format('there is no request %s any more, only %s steps of its history', audit_replay.id, v_events)
@@ -35,8 +33,7 @@ begin
   return query
     select
       s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker,
-      s.detail,
-      s.remark, s.finding
+      s.detail, s.remark, s.finding
     from tidegate_internal.audit_steps(v_request, v_now) as s;
   return query
     select

@@ -1,7 +1,7 @@
 -- audit_sends: The sends of a request, each with its policy and durations in milliseconds.
 --
 -- `place` counts all steps from 1. A call takes at most `call_max`: its timeout, and for every attempt after the first
--- the timeout once more, for the look for an earlier receipt. `in_call`: the time in flight; of a send that was lost,
+-- the timeout once more, for the search for an earlier receipt. `in_call`: the time in flight; of a send that was lost,
 -- or ended from outside, no more than a call takes; nothing of one that was given back. `backoff`: of the wait for a
 -- retry, as much as the policy's backoff may have been; the downstream may have asked for more. `policy` is null from
 -- before there were versions.

@@ -1,13 +1,12 @@
 -- audit_steps: The steps of a request's life, each checked against the rules and the bounds.
 --
--- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a
+-- `finding` is null for a step that is as it should be; `remark` names what is legal but unusual: a hand edit, a
 -- clock that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost;
 -- each status is left by its deadline, give or take the sweep's second and another for its work.
 create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
   returns table (
     transition_no integer, at timestamptz, from_status tidegate.request_status, to_status tidegate.request_status,
-    cause text,
-    attempt integer, worker text, detail jsonb, remark text, finding text
+    cause text, attempt integer, worker text, detail jsonb, remark text, finding text
   )
   language sql stable as $$
   with terms as (
@@ -16,16 +15,13 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
   ), life as (
     select
       v.*, row_number() over life as place, lag(v.transition_no) over life as came_no,
-      lag(v.to_status) over life as came_from,
-      lag(v.at) over life as came_at,
+      lag(v.to_status) over life as came_from, lag(v.at) over life as came_at,
       -- Before the first send the count of sends is 0; events of the readiness stage count its checks.
       coalesce(lag(case when 'queued' in (v.from_status, v.to_status) then 0 else v.attempt end) over life, 0) as sends
     from tidegate.request_event as v
     where v.request_id = p_request.id
     window life as (order by v.transition_no)
-  ), sends as (
-    select * from tidegate_internal.audit_sends(p_request, p_now)
-  ), checks as (
+  ), sends as (select * from tidegate_internal.audit_sends(p_request, p_now)), checks as (
     -- As many as any version allowed while they went on.
     select max((c.in_force ->> 'attempts')::integer) + p_request.readiness_waits as attempts_max
     from life as l
@@ -42,7 +38,7 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
       case when b.place is not null then coalesce(format('by policy version %s: %s attempts of %s ms',
         (b.policy).version, (b.policy).attempts, (b.policy).timeout_ms),
         'by no policy version on record, so not judged') end,
-      case when b.attempt > b.attempts_max then 'may look for a receipt, and not send' end,
+      case when b.attempt > b.attempts_max then 'may search for a receipt, and not send' end,
       case when l.cause = 'recovered' then 'its sender was lost' end,
       case when retry.waited is not null then
         format('waited %s ms, at most %s ms of it the backoff, the rest for its turn', retry.waited, retry.backoff) end
@@ -57,13 +53,11 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
           format('comes from %s, and the step before led to %s', coalesce(l.from_status::text, 'nowhere'), l.came_from)
       end,
       case when not exists (
-        select
-        from tidegate.transition_rule as r
+        select from tidegate.transition_rule as r
         where r.flow = p_request.flow and r.from_status is not distinct from l.from_status and r.to_status = l.to_status
           and l.cause in (r.cause, 'hand_edit')
-      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'), l.to_status,
-      l.cause,
-        p_request.flow) end,
+      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'),
+        l.to_status, l.cause, p_request.flow) end,
       case
         when 'queued' in (l.from_status, l.to_status) then
           case when l.attempt > k.attempts_max then format('%s checks of at most %s', l.attempt, k.attempts_max) end
@@ -71,7 +65,7 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
           then format('attempt %s where %s comes', l.attempt, s.expected)
       end,
       case when b.attempt > b.attempts_max + 1 then
-        format('attempt %s of at most %s (policy version %s), and one look for a receipt', b.attempt, b.attempts_max,
+        format('attempt %s of at most %s (policy version %s), and one search for a receipt', b.attempt, b.attempts_max,
           (b.policy).version) end,
       case when sent.in_call > sent.call_max + t.lease_ms then
         format('in flight for %s ms: its call takes at most %s ms, and its lease %s ms', sent.in_flight, sent.call_max,

@@ -7,7 +7,6 @@ declare
   v_sent  record;
   v_time  record;
   v_due   record;
-  v_wrong record;
 begin
   select * into v_last
   from tidegate.request_event as e
@@ -16,8 +15,8 @@ begin
   limit 1;
   select
     count(*) as sends, coalesce(sum(s.in_call), 0) as in_call, coalesce(sum(s.backoff), 0) as backoff,
-    -- The budget is of sends; the looks for earlier receipts come on top.
-    coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as looks,
+    -- The budget is of sends; searches for earlier receipts come on top.
+    coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as searches,
     max(s.w_retry) as w_retry, count(*) filter (where s.w_retry is null) as unjudged
   into v_sent
   from tidegate_internal.audit_sends(p_request, p_now) as s;
@@ -34,33 +33,25 @@ begin
     where e.request_id = p_request.id
   ) as l;
 
+  select * into v_due from tidegate_internal.audit_due(p_request, p_request.req_status, v_last.at);
+
   detail := jsonb_build_object(
     'kind', p_request.kind, 'flow', p_request.flow, 'status', p_request.req_status, 'sends', v_sent.sends,
     'queued_ms', v_time.queued, 'in_calls_ms', v_sent.in_call, 'in_backoffs_ms', v_sent.backoff,
-    'waiting_ms', greatest(v_time.sending - v_sent.in_call - v_sent.backoff, 0), 'awaiting_response_ms',
-    v_time.answering,
-    'w_retry_ms', v_sent.w_retry
+    'waiting_ms', greatest(v_time.sending - v_sent.in_call - v_sent.backoff, 0),
+    'awaiting_response_ms', v_time.answering, 'w_retry_ms', v_sent.w_retry
   );
-  remark := format(
+  return query select detail, format(
     '%s, %s: %s ms queued, %s ms in %s calls and at most %s ms in backoffs%s, %s ms waiting for a turn, %s ms for the '
-    'response',
+      'response',
     p_request.kind, p_request.req_status, v_time.queued, v_sent.in_call, v_sent.sends, v_sent.backoff,
     coalesce(' (W_retry ' || v_sent.w_retry || ' ms)', ''), detail ->> 'waiting_ms', v_time.answering
-  );
-  return next;
-  detail := null;
-  remark := null;
-
-  if (v_last.to_status, v_last.transition_no, v_last.cause)
-    is distinct from (p_request.req_status, p_request.transition_no, p_request.cause)
-  then
-    finding := format('the row says %s (number %s, by %s), its history ends at %s (number %s, by %s)',
-      p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no,
-      v_last.cause);
-    return next;
-  end if;
-  for v_wrong in
-    select t.word, t.at, max(e.at) as recorded
+  ), null::text;
+  return query
+    select null::jsonb, null::text, format(
+      'the row was %s at %s, by its history at %s', t.word, coalesce(t.at::text, 'no time'),
+      coalesce(e.at::text, 'no time')
+    )
     from (values
       ('queued', p_request.queued_at), ('processing', p_request.processing_at),
       ('tx_in_flight', p_request.tx_in_flight_at),
@@ -75,37 +66,31 @@ begin
       order by v.transition_no desc
       limit 1
     ) as e on true
-    group by t.word, t.at
-    having t.at is distinct from max(e.at)
-    order by t.at
-  loop
-    finding := format('the row was %s at %s, by its history at %s', v_wrong.word, coalesce(v_wrong.at::text, 'no time'),
-      coalesce(v_wrong.recorded::text, 'no time'));
-    return next;
-  end loop;
-  if v_last.cause <> 'hand_edit' and 'queued' not in (coalesce(v_last.from_status, v_last.to_status), v_last.to_status)
-    and v_last.attempt <> p_request.tx_attempt
-  then
-    finding := format('the row counts %s sends, its history %s', p_request.tx_attempt, v_last.attempt);
-    return next;
-  end if;
-
-  if p_request.req_status not in ('completed', 'timed_out', 'failure') then
-    select * into v_due from tidegate_internal.audit_due(p_request, p_request.req_status, v_last.at);
-    if p_now > v_due.at + interval '2 seconds' then
-      finding := format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what,
-        v_due.at);
-      return next;
-    end if;
-  end if;
-  -- Once a lease for all of them: what is settled a little late each time adds up.
-  if v_sent.unjudged = 0
-    and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.looks + v_lease_ms
-  then
-    finding := format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for looks for receipts and %s ms '
-    'for a lease',
-      v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.looks, v_lease_ms);
-    return next;
-  end if;
+    where t.at is distinct from e.at
+    order by t.at;
+  return query
+    select null::jsonb, null::text, f.finding
+    from unnest(array[
+      case when (v_last.to_status, v_last.transition_no, v_last.cause)
+        is distinct from (p_request.req_status, p_request.transition_no, p_request.cause)
+      then format('the row is %s (number %s, by %s), its history ends at %s (number %s, by %s)',
+        p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no,
+        v_last.cause)
+      end,
+      case when v_last.cause <> 'hand_edit'
+        and 'queued' not in (coalesce(v_last.from_status, v_last.to_status), v_last.to_status)
+        and v_last.attempt <> p_request.tx_attempt
+      then format('the row counts %s sends, its history %s', p_request.tx_attempt, v_last.attempt)
+      end,
+      case when p_now > v_due.at + interval '2 seconds'
+      then format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what, v_due.at)
+      end,
+      -- Once a lease for all of them: what is settled a little late each time adds up.
+      case when v_sent.unjudged = 0 and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.searches + v_lease_ms
+      then format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for searches for receipts and %s ms '
+          'for a lease', v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.searches, v_lease_ms)
+      end
+    ]) as f(finding)
+    where f.finding is not null;
 end;
 $$;

@@ -2,7 +2,7 @@
 -- figures.
 --
 -- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or
--- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` says whether the
+-- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` is whether the
 -- `observed` value is within the `bound`. Reads no more than the newest keys and requests, and the calls of the last
 -- five minutes. Raises TG007, with the place, for an invalid assertion.
 create or replace function tidegate.contract_check(assertions jsonb)
@@ -10,7 +10,6 @@ create or replace function tidegate.contract_check(assertions jsonb)
     place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
   )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -19,8 +18,7 @@ declare
   v_reason text;
 begin
   if jsonb_typeof(contract_check.assertions) is distinct from 'array' or contract_check.assertions = '[]' then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = 'a contract is a JSON array with at least one assertion',
       hint = 'such as [{"type": "timeout_upper_bound", "kind": "direct", "W_retry_le": 60000}]';
   end if;

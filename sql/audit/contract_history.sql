@@ -4,20 +4,22 @@
 -- policy of that time was at_most_once and the send before may have left: neither given back, nor settled as one that
 -- had not left. One request of each sort comes with it.
 create or replace function tidegate_internal.contract_history(
-  p_kind              text,
-  out requests        bigint,
-  out completed_twice bigint,
-  out completed_id    uuid,
-  out sent_again      bigint,
-  out sent_twice      bigint,
-  out sent_id         uuid
+  p_kind text,
+  out requests bigint, out completed_twice bigint, out completed_id uuid, out sent_again bigint, out sent_twice bigint,
+  out sent_id uuid
 )
   language sql stable as $$
   select
     count(*), count(*) filter (where h.completed > 1), (array_agg(h.id) filter (where h.completed > 1))[1],
     count(*) filter (where h.again), count(*) filter (where h.twice), (array_agg(h.id) filter (where h.twice))[1]
   from (
-    select r.id, s.completed, coalesce(s.again, false) as again, coalesce(s.twice, false) as twice
+    select
+      r.id, count(*) filter (where e.to_status = 'completed') as completed,
+      bool_or(e.is_again and e.came_by <> 'released') as again,
+      bool_or(
+        case when e.is_again and e.came_by not in ('released', 'send_retried')
+          then (tidegate_internal.policy_at(p_kind, 'tx', e.at)).semantics = 'at_most_once' end
+      ) as twice
     from (
       select n.id
       from tidegate.request as n
@@ -27,24 +29,14 @@ create or replace function tidegate_internal.contract_history(
       order by n.kind desc, n.id desc
       limit 1000
     ) as r
-    cross join lateral (
+    left join lateral (
       select
-        count(*) filter (where e.to_status = 'completed') as completed,
-        bool_or(e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight' and e.came_by <> 'released') as again,
-        bool_or(
-          case
-            when e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight'
-              and e.came_by not in ('released', 'send_retried')
-              then (tidegate_internal.policy_at(p_kind, 'tx', e.at)).semantics = 'at_most_once'
-          end
-        ) as twice
-      from (
-        select
-          v.to_status, v.at, lag(v.from_status) over (order by v.transition_no) as came_from,
-          lag(v.cause) over (order by v.transition_no) as came_by
-        from tidegate.request_event as v
-        where v.request_id = r.id
-      ) as e
-    ) as s
+        v.to_status, v.at, lag(v.cause) over life as came_by,
+        v.to_status = 'tx_in_flight' and lag(v.from_status) over life = 'tx_in_flight' as is_again
+      from tidegate.request_event as v
+      where v.request_id = r.id
+      window life as (order by v.transition_no)
+    ) as e on true
+    group by r.id
   ) as h;
 $$;

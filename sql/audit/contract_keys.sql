@@ -5,16 +5,9 @@
 -- many are kept for less than `p_window` (`short`); how many that live stand for a request that is gone, or is of
 -- another kind (`astray`). The key of a whole batch stands for several payloads.
 create or replace function tidegate_internal.contract_keys(
-  p_kind        text,
-  p_window      interval,
-  out stored    bigint,
-  out keys      bigint,
-  out differing bigint,
-  out example   uuid,
-  out short     bigint,
-  out shortest  interval,
-  out alive     bigint,
-  out astray    bigint
+  p_kind text, p_window interval,
+  out stored bigint, out keys bigint, out differing bigint, out example uuid, out short bigint, out shortest interval,
+  out alive bigint, out astray bigint
 )
   language sql stable as $$
   select

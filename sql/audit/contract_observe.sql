@@ -1,19 +1,14 @@
 -- contract_observe: Evaluates one member of an assertion: observed value, bound, and whether it holds.
 --
--- Without measurements an assertion holds, and its detail says so.
+-- Without measurements an assertion holds, with a note in its detail.
 create or replace function tidegate_internal.contract_observe(
-  p_kind       text,
-  p_stage      tidegate.stage,
-  p_member     text,
-  p_bound      jsonb,
-  out holds    boolean,
-  out observed text,
-  out bound    text,
-  out detail   text
+  p_kind text, p_stage tidegate.stage, p_member text, p_bound jsonb,
+  out holds boolean, out observed text, out bound text, out detail text
 )
   language plpgsql stable as $$
 declare
   v_unmeasured constant text := 'nothing was measured in the last 5 minutes';
+  v_name       constant text := regexp_replace(p_member, '_le$', '');
   v_policy     tidegate.policy;
   v_force      tidegate.policy_in_force;
   v_time       interval := case when p_member in ('W_retry_le', 'window', 'span_reorder_le')
@@ -115,22 +110,17 @@ begin
         else format('the newest %s requests and %s live keys; ', v_history.requests, v_found.alive)
           || case v_policy.semantics
             when 'exactly_once' then 'what commits with a receipt happens once'
-            when 'at_least_once' then 'whether the downstream made one effect of what was sent twice is not provable '
-            'from here'
+            when 'at_least_once'
+              then 'whether the downstream made one effect of what was sent twice is not provable from here'
             else 'whether the downstream made an effect of what was sent is not provable from here'
           end
       end;
 
     when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le' then
       select * into v_found from tidegate.sli as s where s.kind = p_kind and s.stage = p_stage;
-      v_figures := array[case p_member
-        when 'timeout_rate_le' then v_found.timeout_rate
-        when 'retry_rate_le' then v_found.retry_rate
-        when 'error_ratio_le' then v_found.error_ratio
-        else v_found.dup_drop_rate
-      end];
+      v_figures := array[(to_jsonb(v_found) ->> v_name)::numeric];
       holds := coalesce(v_figures[1], 0) <= (p_bound #>> '{}')::numeric;
-      observed := format('%s %s', regexp_replace(p_member, '_le$', ''), trim_scale(coalesce(v_figures[1], 0)));
+      observed := format('%s %s', v_name, trim_scale(coalesce(v_figures[1], 0)));
       detail := case
         when v_figures[1] is null then v_unmeasured
         when p_member = 'dup_drop_rate_le' then 'of the submissions over HTTP in 5 minutes'

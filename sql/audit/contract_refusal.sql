@@ -12,19 +12,19 @@ begin
   if jsonb_typeof(p_assertion) is distinct from 'object' then
     return 'it is not an object such as {"type": "timeout_upper_bound", "W_retry_le": 60000}';
   end if;
-  -- In the order in which they are listed.
-  select string_agg(t.type, ', ' order by t.rank) into v_known
-  from (
-    select m.type, min(m.ordinality) as rank
-    from tidegate_internal.contract_members() with ordinality as m
-    group by m.type
-  ) as t;
-  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type) then
-    return coalesce('there is no type "' || v_type || '"', '"type" is missing') || '; a type is one of ' || v_known;
-  end if;
   select string_agg(m.member, ', ' order by m.ordinality) into v_known
   from tidegate_internal.contract_members() with ordinality as m
   where m.type = v_type;
+  if v_known is null then
+    return coalesce('there is no type "' || v_type || '"', '"type" is missing') || '; a type is one of ' || (
+      select string_agg(t.type, ', ' order by t.place)
+      from (
+        select m.type, min(m.ordinality) as place
+        from tidegate_internal.contract_members() with ordinality as m
+        group by m.type
+      ) as t
+    );
+  end if;
 
   for v_member in
     select j.key, j.value, m.member, m.takes
@@ -60,8 +60,9 @@ begin
   if found then
     return format('%s needs "%s"', v_type, v_member.member);
   end if;
-  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type
-    and p_assertion ? m.member) then
+  if not exists (
+    select from tidegate_internal.contract_members() as m where m.type = v_type and p_assertion ? m.member
+  ) then
     return format('%s needs at least one of %s', v_type, v_known);
   end if;
 

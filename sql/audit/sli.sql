@@ -30,21 +30,16 @@ from (
     round(c.retries::numeric / nullif(c.requests, 0), 6) as retry_rate,
     round(c.timeouts::numeric / nullif(c.requests, 0), 6) as timeout_rate,
     round(c.failures::numeric / nullif(c.calls, 0), 6) as error_ratio,
-    case when p.stage = 'tx' then d.dup_drop_rate end as dup_drop_rate,
-    l.p50_ms, l.p99_ms, c.hedges,
-    coalesce(b.open_ratio, 0) as open_ratio
+    d.dup_drop_rate, l.p50_ms, l.p99_ms, c.hedges, coalesce(b.open_ratio, 0) as open_ratio
   from tidegate.policy as p
   cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
   cross join lateral (
     select
       percentile_disc(0.5) within group (order by m.ms) as p50_ms,
       percentile_disc(0.99) within group (order by m.ms) as p99_ms
-    from (
-      select unnest(f.latency_ms) as ms from tidegate.call_second as f
-      where f.kind = p.kind and f.stage = p.stage and f.at > tidegate.clock() - interval '5 minutes'
-      union all
-      select unnest(f.latency_ms) from tidegate.call_sample as f where f.kind = p.kind and f.stage = p.stage
-    ) as m
+    from (table tidegate.call_second union all table tidegate.call_sample) as f
+    cross join unnest(f.latency_ms) as m(ms)
+    where f.kind = p.kind and f.stage = p.stage and f.at > tidegate.clock() - interval '5 minutes'
   ) as l
   cross join lateral (
     select round(sum(f.replayed)::numeric / nullif(sum(f.submitted), 0), 6) as dup_drop_rate

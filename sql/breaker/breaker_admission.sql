@@ -15,9 +15,10 @@ declare
   v_seen    record;
   v_breaker tidegate.breaker;
   v_free    integer;
+  v_until   timestamptz;
 begin
-  -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them
-  -- off.
+  -- The claims of a queue check for probes one after the other: another claim would take the messages that a probe
+  -- could be made with, and snooze them.
   if exists (
     select from tidegate.breaker as b
     where b.stage = p_stage and b.kind = any(v_kinds)
@@ -32,34 +33,30 @@ begin
     where b.stage = p_stage and b.state <> 'closed' and b.kind = any(v_kinds)
     order by b.kind
   loop
+    v_free := 0;
+    v_until := p_now + v_look;
     if v_seen.state = 'open' and v_seen.open_until > p_now then
-      v_found.shut := v_found.shut || v_seen.kind;
       -- Not for longer: the open time may be shortened, or the breaker removed.
-      v_found.shut_until := v_found.shut_until || least(v_seen.open_until, p_now + v_long);
-      continue;
+      v_until := least(v_seen.open_until, p_now + v_long);
+    else
+      select * into v_breaker
+      from tidegate.breaker as b
+      where b.kind = v_seen.kind and b.stage = p_stage and b.epoch = v_seen.epoch
+      for no key update skip locked;
+      if v_breaker.state = 'open' then
+        perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null,
+          p_now);
+        v_breaker.probes := 0;
+      end if;
+      -- Probes that were not settled by now are lost with their workers.
+      v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
     end if;
-    select * into v_breaker
-    from tidegate.breaker as b
-    where b.kind = v_seen.kind and b.stage = p_stage and b.epoch = v_seen.epoch
-    for no key update skip locked;
-    if not found then
-      v_found.shut := v_found.shut || v_seen.kind;
-      v_found.shut_until := v_found.shut_until || (p_now + v_look);
-      continue;
-    end if;
-    if v_breaker.state = 'open' then
-      perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null,
-        p_now);
-      v_breaker.probes := 0;
-    end if;
-    -- Probes that were not settled by now are lost with their workers.
-    v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
     if v_free > 0 then
       v_found.probing := v_found.probing || v_seen.kind;
       v_found.free := v_found.free || v_free;
     else
       v_found.shut := v_found.shut || v_seen.kind;
-      v_found.shut_until := v_found.shut_until || (p_now + v_look);
+      v_found.shut_until := v_found.shut_until || v_until;
     end if;
   end loop;
 

@@ -1,9 +1,9 @@
 -- breaker_flip: closed → open, open → half_open, half_open → open or closed: changes a breaker once, with its event and
 -- notification.
 --
--- Only from the epoch that the caller has judged by: of several calls that see the same, one flips it. Returns whether
--- this was the one. One flip is one new epoch, one event and one notification; when the stage may be called again its
--- workers are woken.
+-- Only from the epoch that the caller has judged by: of several calls that judge by one epoch, one flips it. Returns
+-- whether this was the one. One flip is one new epoch, one event and one notification; when the stage may be called
+-- again its workers are woken.
 create or replace function tidegate_internal.breaker_flip(
   p_kind text, p_stage tidegate.stage, p_state text, p_epoch bigint, p_cause text, p_figures jsonb,
   p_now timestamptz

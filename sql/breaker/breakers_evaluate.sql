@@ -1,7 +1,7 @@
 -- breakers_evaluate: Maintenance duty: evaluates every breaker; returns how many flipped.
 --
--- A breaker that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock
--- gets there: it begins anew now.
+-- A breaker whose last change is in the future was changed by a clock that has stepped back since, and would stay as it
+-- is until the clock gets there: it begins anew now.
 create or replace function tidegate.breakers_evaluate()
   returns bigint language sql security definer as $$
   update tidegate.breaker as b

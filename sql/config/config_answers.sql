@@ -3,11 +3,7 @@
 -- Its documented name; KIND.processing_seconds for KIND_processing_seconds; and the nominal times that one name sets
 -- for every kind. With `p_whole`, also the name of the row, or the beginning of it: all settings of a queue or kind.
 create or replace function tidegate_internal.config_answers(
-  p_name   text,
-  p_table  text,
-  p_key    text,
-  p_column text,
-  p_whole  boolean default false
+  p_name text, p_table text, p_key text, p_column text, p_whole boolean default false
 )
   returns boolean language sql immutable parallel safe
 return (

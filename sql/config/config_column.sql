@@ -38,17 +38,15 @@ select
     when a.attname like '%\_seconds' then 's'
   end as unit,
   -- A default is a constant: '00:15:00'::interval, 30, true.
-  case
-    when pg_get_expr(d.adbin, d.adrelid) like '''%'
-      then btrim(substring(pg_get_expr(d.adbin, d.adrelid) from '^''(.*)''::'), '{}')
-    else pg_get_expr(d.adbin, d.adrelid)
-  end as default_value,
-  replace(col_description(a.attrelid, a.attnum), case when a.attname ~ '^(readiness|processing)_ms$'
-    then ', milliseconds'
-    else '' end, '') as comment
+  case when e.text like '''%' then btrim(substring(e.text from '^''(.*)''::'), '{}') else e.text end as default_value,
+  replace(
+    col_description(a.attrelid, a.attnum),
+    case when a.attname ~ '^(readiness|processing)_ms$' then ', milliseconds' else '' end, ''
+  ) as comment
 from pg_class as t
 join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
 left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+cross join lateral pg_get_expr(d.adbin, d.adrelid) as e(text)
 where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
   -- Keys, counters, and columns that the functions of gates set.

@@ -3,7 +3,6 @@
 -- `name` is a setting's documented name, or that of a queue, a kind or KIND.STAGE. Raises TG010 for any other.
 create or replace function tidegate.config_get(name text default null)
   returns setof tidegate.config language plpgsql stable security definer
-  set jit = off
   set intervalstyle = 'postgres'
 as $$
 begin

@@ -4,17 +4,13 @@
 -- last change of an earlier page. `setting` is the documented name, the values are in its unit; a value is null before
 -- an insert and after a delete. Raises TG010 for a name that neither the history nor the configuration has.
 create or replace function tidegate.config_history(
-  name     text default null,
-  max_rows integer default 100,
-  before   bigint default null
+  name text default null, max_rows integer default 100, before bigint default null
 )
   returns table (
     id bigint, at timestamptz, actor text, on_behalf_of text, operation text, subject text, setting text,
     old_value text, new_value text, type text
   )
-  language plpgsql stable security definer
-  set jit = off
-as $$
+  language plpgsql stable security definer as $$
 #variable_conflict use_column
 begin
   if config_history.max_rows is null or config_history.max_rows not between 1 and 10000 then

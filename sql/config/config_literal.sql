@@ -30,15 +30,12 @@ begin
 
   begin
     case
-      when jsonb_typeof(p_value) = 'object' or (jsonb_typeof(p_value) = 'array' and p_column.type <> 'list') then
-        null;
       when p_column.type = 'number' and jsonb_typeof(p_value) in ('number', 'string') then
         v_number := trim_scale(v_given::numeric * p_column.factor);
         if v_number::text in ('NaN', 'Infinity', '-Infinity') then
           null;
         elsif p_column.whole and scale(v_number) > 0 then
-          raise exception using
-            errcode = 'TG007',
+          raise exception using errcode = 'TG007',
             message = format('%s takes no fraction of %s, so it cannot be %s', p_name,
               case p_column.factor when 1000 then 'a millisecond' else 'one' end, left(v_given, 100));
         elsif scale(v_number) > 20 or (p_column.whole and abs(v_number) > 2147483647) then
@@ -70,7 +67,6 @@ begin
   exception when data_exception then
     null;
   end;
-  raise exception using
-    errcode = 'TG007', message = format('%s is %s, not "%s"', p_name, v_wants, left(v_given, 100));
+  raise exception using errcode = 'TG007', message = format('%s is %s, not "%s"', p_name, v_wants, left(v_given, 100));
 end;
 $$;

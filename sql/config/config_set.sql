@@ -1,6 +1,6 @@
 -- config_set: Changes one setting by its documented name; returns what changed, from what to what.
 --
---   min_seconds, max_seconds, safety_margin          for every answer that says when to come back
+--   min_seconds, max_seconds, safety_margin          of every Retry-After
 --   response_backoff                                 all its rows: 0s=4,60s=10,120s=30
 --   readiness_check_seconds, tx_confirmation_ms      nominal times of every kind, or of one: KIND.…
 --   KIND_processing_seconds                          nominal processing time of a kind (also KIND.processing_seconds)

@@ -1,7 +1,7 @@
 -- config_set_backoff: Makes the rows of `response_backoff` exactly these: 0s=4,60s=10,….
 --
 -- Readers see the old rows or the new ones, and concurrent calls are serialised. Raises TG007 for what cannot
--- be read; constraints say what the numbers may be.
+-- be read; constraints limit the numbers.
 create or replace function tidegate_internal.config_set_backoff(p_value jsonb)
   returns void language plpgsql as $$
 declare
@@ -23,11 +23,9 @@ begin
   if v_froms is null or cardinality(v_froms) > 100
     or cardinality(v_froms) <> (select count(distinct f.from_elapsed) from unnest(v_froms) as f(from_elapsed))
   then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('response_backoff is a list of up to 100 different times, each with the seconds to wait from '
-      'then '
-        'on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));
+        'then on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));
   end if;
 
   lock table tidegate.response_backoff in share row exclusive mode;

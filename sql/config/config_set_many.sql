@@ -4,13 +4,12 @@
 -- one row change in one update, so only the combination has to be valid. The change takes effect
 -- everywhere at the commit, without a restart. `actor` goes into the history.
 --
--- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for an invalid
+-- Returns what changed; nothing when all was so before. Raises TG010 for an unknown name, TG007 for an invalid
 -- value, with the constraint that it breaks, TG013 for a policy that cannot hold. Rows are locked
 -- in one order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language plpgsql security definer
-  set jit = off
   set intervalstyle = 'postgres'
 as $$
 #variable_conflict use_column
@@ -99,8 +98,7 @@ begin
     exception
       when check_violation or not_null_violation or data_exception or sqlstate 'TG002' or sqlstate 'TG005' then
         get stacked diagnostics v_constraint = constraint_name, v_reason = message_text;
-        raise exception using
-          errcode = 'TG007',
+        raise exception using errcode = 'TG007',
           constraint = coalesce(v_constraint, ''),
           message = format('%s is refused: %s', v_row.changes_text,
             coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
@@ -114,8 +112,8 @@ begin
   end loop;
 
   -- Kinds and their policies have changed together by now, and must fit each other.
-  set constraints tidegate.kind_within_budget, tidegate.kind_retention immediate;
-  set constraints tidegate.kind_within_budget, tidegate.kind_retention deferred;
+  set constraints tidegate.kind_fits_policies immediate;
+  set constraints tidegate.kind_fits_policies deferred;
 
   perform set_config('tidegate.actor', v_actor_before, true);
   return query

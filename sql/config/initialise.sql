@@ -9,35 +9,28 @@
 -- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. Raises TG007 for an unknown example.
 create or replace function tidegate.initialise(example text default null)
   returns table (subject text, name text, value text) language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
   v_first  boolean;
-  v_queues text[] := '{}';
-  v_kinds  text[] := '{}';
+  -- Those that were there before.
+  v_queues constant text[] := array(select q.name from tidegate.queue as q);
+  v_kinds  constant text[] := array(select k.name from tidegate.kind as k);
 begin
   if initialise.example = 'relayer' then
-    with made as (
-      insert into tidegate.queue (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')
+    return query
+      insert into tidegate.queue as q (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')
       on conflict do nothing
-      returning name
-    )
-    select array_agg(m.name) into v_queues from made as m;
-    with made as (
-      insert into tidegate.kind (name, flow, readiness_queue, tx_queue, response_threshold) values
+      returning 'queue ' || q.name, 'stage', q.stage::text;
+    return query
+      insert into tidegate.kind as k (name, flow, readiness_queue, tx_queue, response_threshold) values
         ('public_decrypt', 'decrypt', 'readiness', 'tx', 1),
         ('user_decrypt',   'decrypt', 'readiness', 'tx', 3),
         ('input_proof',    'proof',   null,        'tx', 1),
         ('direct',         'direct',  null,        'tx', 1)
       on conflict do nothing
-      returning name
-    )
-    select array_agg(m.name) into v_kinds from made as m;
-    return query select 'queue ' || q.name, 'stage', q.stage::text from tidegate.queue as q
-      where q.name = any (v_queues);
-    return query select 'kind ' || k.name, 'flow', k.flow::text from tidegate.kind as k where k.name = any (v_kinds);
+      returning 'kind ' || k.name, 'flow', k.flow::text;
   elsif initialise.example is not null then
     raise exception using
       errcode = 'TG007', message = format('there is no example "%s"; there is: relayer', left(initialise.example, 100));
@@ -49,20 +42,20 @@ begin
   -- A null limit is a choice ("no limit"), so limits and gates are written once: the first time, or where they are new.
   return query
     update tidegate.queue as q set per_seconds = 10
-    where q.stage = 'tx' and q.per_seconds is null and (v_first or q.name = any (v_queues))
+    where q.stage = 'tx' and q.per_seconds is null and (v_first or q.name <> all(v_queues))
     returning 'queue ' || q.name, 'per_seconds', q.per_seconds::text;
   return query
     update tidegate.queue as q set max_concurrency = 50
-    where q.stage = 'readiness' and q.max_concurrency is null and (v_first or q.name = any (v_queues))
+    where q.stage = 'readiness' and q.max_concurrency is null and (v_first or q.name <> all(v_queues))
     returning 'queue ' || q.name, 'max_concurrency', q.max_concurrency::text;
   return query
     update tidegate.gate as g set high_water = 2000, low_water = 1000
-    where g.queue is not null and (g.high_water, g.low_water) = (30, 15) and (v_first or g.queue = any (v_queues))
+    where g.queue is not null and (g.high_water, g.low_water) = (30, 15) and (v_first or g.queue <> all(v_queues))
     returning 'gate ' || g.queue, 'high_water/low_water', '2000/1000';
   return query
     update tidegate.kind as k set retention = greatest(interval '30 days', p.dedup_window)
     from tidegate.policy as p
-    where p.kind = k.name and p.stage = 'tx' and k.retention is null and (v_first or k.name = any (v_kinds))
+    where p.kind = k.name and p.stage = 'tx' and k.retention is null and (v_first or k.name <> all(v_kinds))
     returning 'kind ' || k.name, 'retention', k.retention::text;
   if v_first then
     return query

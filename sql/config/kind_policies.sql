@@ -26,8 +26,7 @@ begin
     kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
     heal_timeout_rate
   )
-  select
-    new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
+  select new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
   from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
   cross join lateral tidegate.default_policy(new, s.stage) as d
   where s.stage = 'tx' or new.flow = 'decrypt'
@@ -41,8 +40,7 @@ begin
     cross join lateral tidegate.default_policy(new, s.stage) as d
     cross join lateral tidegate.default_policy(old, s.stage) as o
     where p.kind = new.name and p.stage = s.stage
-      and (p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms)
-        = (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms)
+      and row(p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms) = o
       and d is distinct from o;
   end if;
   return null;
@@ -60,8 +58,7 @@ create or replace function tidegate_internal.policy_removal()
   returns trigger language plpgsql security definer as $$
 begin
   if exists (select from tidegate.kind as k where k.name = old.kind) then
-    raise exception using
-      errcode = 'TG002',
+    raise exception using errcode = 'TG002',
       message = format('the %s policy of kind "%s" stays as long as the kind', old.stage, old.kind),
       hint = 'change its columns instead';
   end if;
@@ -81,14 +78,13 @@ as $$
 declare
   v_table text;
 begin
-  -- At commit, once more: a submission that had seen the kind has committed by the time this lock is granted, and a
+  -- At commit, once more: a submission that had read the kind has committed by the time this lock is granted, and a
   -- later one finds no kind. Not earlier, because the lock blocks all writers.
   if tg_when = 'AFTER' then
     lock table tidegate.request in share mode;
   end if;
   if exists (select from tidegate.request as r where r.kind >= '' and r.kind = old.name) then
-    raise exception using
-      errcode = 'TG002',
+    raise exception using errcode = 'TG002',
       message = format('kind "%s" has requests and may not be deleted', old.name);
   end if;
   if tg_when = 'AFTER' then

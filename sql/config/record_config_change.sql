@@ -16,10 +16,10 @@ declare
     order by k.place
   );
   v_skip    text[] := v_keys || tg_argv::text[];
-  v_old     jsonb;
-  v_new     jsonb;
-  v_old_key text;
-  v_new_key text;
+  v_old     jsonb := to_jsonb(old);
+  v_new     jsonb := to_jsonb(new);
+  v_old_key text := tidegate_internal.config_key(v_keys, v_old);
+  v_new_key text := tidegate_internal.config_key(v_keys, v_new);
 begin
   -- `submit_terms` shows the change only after the commit: this transaction submits without them.
   perform set_config('tidegate.config_changed', 'on', true);
@@ -31,18 +31,7 @@ begin
         tg_table_name, tidegate_internal.config_key(v_keys, v_old), v_old, null, v_skip
       );
     end loop;
-    return null;
-  end if;
-
-  if tg_op <> 'INSERT' then
-    v_old := to_jsonb(old);
-    v_old_key := tidegate_internal.config_key(v_keys, v_old);
-  end if;
-  if tg_op <> 'DELETE' then
-    v_new := to_jsonb(new);
-    v_new_key := tidegate_internal.config_key(v_keys, v_new);
-  end if;
-  if v_old_key <> v_new_key then
+  elsif v_old_key <> v_new_key then
     perform tidegate_internal.note_config_change(tg_table_name, v_old_key, v_old, null, v_skip);
     perform tidegate_internal.note_config_change(tg_table_name, v_new_key, null, v_new, v_skip);
   else

@@ -1,6 +1,6 @@
 -- set_actor: Sets the actor that the history of the configuration records; returns the actor before.
 --
--- The history has it beside the database user, to the end of the transaction or until the caller sets it back.
+-- The history records it next to the database user, to the end of the transaction or until the caller sets it back.
 -- Null leaves it as it is: a session may have set `tidegate.actor` by itself.
 create or replace function tidegate_internal.set_actor(p_actor text)
   returns text language plpgsql as $$

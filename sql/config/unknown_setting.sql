@@ -1,4 +1,4 @@
--- unknown_setting: Raises TG010 for a name that no setting has, and says which names there are.
+-- unknown_setting: Raises TG010 for a name that no setting has, with a hint that lists names.
 create or replace function tidegate_internal.unknown_setting(p_name text)
   returns void language plpgsql stable as $$
 declare
@@ -6,8 +6,7 @@ declare
   v_known text;
 begin
   select string_agg(c.name, ', ') into v_known from tidegate.config as c where c.row_key = v_row and v_row <> p_name;
-  raise exception using
-    errcode = 'TG010',
+  raise exception using errcode = 'TG010',
     message = format('there is no setting "%s"', left(p_name, 100)),
     hint = coalesce(
       v_row || ' has ' || v_known,

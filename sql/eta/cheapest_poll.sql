@@ -8,11 +8,8 @@
 -- The mean of lateness and cost has its minimum near one of the times, so only those are tried; never one before all
 -- of them, which would only cost a poll more.
 create or replace function tidegate.cheapest_poll(
-  remaining_ms double precision[],
-  poll_cost_ms double precision,
-  jitter       double precision,
-  min_seconds  integer,
-  max_seconds  integer
+  remaining_ms double precision[], poll_cost_ms double precision, jitter double precision, min_seconds integer,
+  max_seconds integer
 )
   returns integer language plpgsql immutable parallel safe as $$
 begin

@@ -4,10 +4,7 @@
 -- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
 -- stopped, and so does one whose calls for this kind a breaker holds back: its limit is 0.
 create or replace function tidegate_internal.eta_inputs(
-  p_kind    tidegate.kind,
-  p_queue   text,
-  p_status  tidegate.request_status,
-  p_counted integer
+  p_kind tidegate.kind, p_queue text, p_status tidegate.request_status, p_counted integer
 )
   returns tidegate.eta_terms language plpgsql stable as $$
 declare

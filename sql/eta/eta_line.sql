@@ -8,14 +8,8 @@
 -- Exact: everything is brought onto one fraction of numerics and divided once, rounding up. (2500 ms and a margin of
 -- 0.2 are 3 s, not 4; two messages at 3 per second and 1 s of work are 2 s, not 3.)
 create or replace function tidegate.eta_line(
-  place              text,
-  tx_queue_size      bigint,
-  drain_tps          numeric,
-  concurrency        integer,
-  readiness_ms       integer,
-  processing_ms      integer,
-  tx_confirmation_ms integer,
-  safety_margin      numeric
+  place text, tx_queue_size bigint, drain_tps numeric, concurrency integer, readiness_ms integer, processing_ms integer,
+  tx_confirmation_ms integer, safety_margin numeric
 )
   returns table (first numeric, each numeric, below numeric) language sql immutable parallel safe
 begin atomic

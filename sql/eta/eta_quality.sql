@@ -17,15 +17,7 @@
 --   p90_stated: Ended requests that had a 90 percent ETA.
 --   p90_held: How many of these ended within it.
 create or replace view tidegate.eta_quality as
-with finish as (
-  select
-    f.kind, f.requests, f.predicted, f.error_ms, f.error_abs_ms, f.error_bins::bigint[], f.p90_stated, f.p90_held
-  from tidegate.finish_sample as f
-  union all
-  select
-    q.kind, q.requests, q.predicted, q.error_ms, q.error_abs_ms, q.error_bins, q.p90_stated, q.p90_held
-  from tidegate.eta_quality_total as q
-), summed as (
+with summed as (
   select
     f.kind, sum(f.requests) as requests, sum(f.predicted) as predicted, sum(f.error_ms) as error_ms,
     sum(f.error_abs_ms) as error_abs_ms, sum(f.p90_stated) as p90_stated, sum(f.p90_held) as p90_held,
@@ -33,7 +25,12 @@ with finish as (
       sum(f.error_bins[1]), sum(f.error_bins[2]), sum(f.error_bins[3]), sum(f.error_bins[4]), sum(f.error_bins[5]),
       sum(f.error_bins[6]), sum(f.error_bins[7]), sum(f.error_bins[8])
     ] as error_bins
-  from finish as f
+  from (
+    select * from tidegate.eta_quality_total
+    union all
+    select s.kind, s.requests, s.predicted, s.error_ms, s.error_abs_ms, s.error_bins::bigint[], s.p90_stated, s.p90_held
+    from tidegate.finish_sample as s
+  ) as f
   group by f.kind
 )
 select
@@ -44,11 +41,9 @@ select
   round(s.p90_held / nullif(s.p90_stated, 0), 3) as p90_held_share,
   round(p.polls::numeric / nullif(p.answered, 0), 2) as polls_per_request,
   round(p.lateness_ms / nullif(p.answered, 0) / 1000, 2) as mean_lateness_seconds,
-  coalesce(s.predicted, 0)::bigint as predicted,
-  (coalesce(s.error_ms, 0) / 1000)::float8 as error_seconds_sum,
+  coalesce(s.predicted, 0)::bigint as predicted, (coalesce(s.error_ms, 0) / 1000)::float8 as error_seconds_sum,
   coalesce(s.error_bins, array_fill(0::numeric, array[8]))::bigint[] as error_bins,
-  coalesce(s.p90_stated, 0)::bigint as p90_stated,
-  coalesce(s.p90_held, 0)::bigint as p90_held
+  coalesce(s.p90_stated, 0)::bigint as p90_stated, coalesce(s.p90_held, 0)::bigint as p90_held
 from tidegate.kind as k
 left join summed as s on s.kind = k.name
 left join tidegate.poll_count as p on p.kind = k.name;

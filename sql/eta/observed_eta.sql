@@ -1,11 +1,10 @@
 -- observed_eta: The Retry-After of a request from the observed times of its queues and kind.
 --
--- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` say in
--- what time the answer is there with that probability. All null when there is nothing to go by: the nominal times
--- then do.
+-- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` are the
+-- times in which it is answered with that probability. All null without observations: then the nominal times are used.
 --
 -- A request that waits takes its wait, W, and then one of the answer times seen lately. W is counted at the configured
--- limits, unless the queue has been seen to move slower while it had a backlog. A request that is sent takes one of
+-- limits, unless the queue was observed to move slower while it had a backlog. A request that is sent takes one of
 -- those answer times that are longer than it has taken already. While nothing moves, in a queue or among the answers,
 -- for time s, the rest of the standstill is estimated by a Pareto distribution (exponent 1.5), which has no scale of
 -- its own; the same holds for an answer that takes longer than nearly all before it.
@@ -13,19 +12,9 @@
 -- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for requests that wait long, whose ETA
 -- is too uncertain for a single poll.
 create or replace function tidegate_internal.observed_eta(
-  p_kind        tidegate.kind,
-  p_place       text,
-  p_position    bigint,
-  p_queue       text,
-  p_visible_in  interval,
-  p_since_sent  interval,
-  p_age         interval,
-  p_terms       tidegate.eta_terms,
-  p_now         timestamptz,
-  out seconds   integer,
-  out spread_to numeric,
-  out p50_ms    bigint,
-  out p90_ms    bigint
+  p_kind tidegate.kind, p_place text, p_position bigint, p_queue text, p_visible_in interval, p_since_sent interval,
+  p_age interval, p_terms tidegate.eta_terms, p_now timestamptz,
+  out seconds integer, out spread_to numeric, out p50_ms bigint, out p90_ms bigint
 )
   language plpgsql stable as $$
 declare
@@ -57,7 +46,7 @@ begin
   if v_pace.answer_ms is null and not v_waits then
     return;
   elsif v_pace.answer_ms is null then
-    -- Too few answers to go by: the nominal times, with their margin, but none on the wait.
+    -- Too few answers were observed: the nominal times, with their margin, but none on the wait.
     v_wait_ms := case p_place
       when 'readiness_queue' then coalesce(p_position * 1000.0 / p_terms.concurrency, 0)
       when 'checking' then p_kind.readiness_ms

@@ -6,27 +6,13 @@
 -- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is the
 -- Retry-After at submit.
 create or replace function tidegate.request_outlook(
-  inout id                uuid,
-  out kind                text,
-  out flow                tidegate.flow,
-  out req_status          tidegate.request_status,
-  out place               text,
-  out queue               text,
-  out queue_position      bigint,
-  out elapsed             interval,
-  out age                 interval,
-  out retry_after_seconds integer,
-  out eta_p50_ms          bigint,
-  out eta_p90_ms          bigint,
-  out predicted_seconds   integer,
-  out submitted_at        timestamptz,
-  out response            jsonb,
-  out error               jsonb,
-  out submitter           text
+  inout id uuid,
+  out kind text, out flow tidegate.flow, out req_status tidegate.request_status, out place text, out queue text,
+  out queue_position bigint, out elapsed interval, out age interval, out retry_after_seconds integer,
+  out eta_p50_ms bigint, out eta_p90_ms bigint, out predicted_seconds integer, out submitted_at timestamptz,
+  out response jsonb, out error jsonb, out submitter text
 )
-  returns setof record language plpgsql stable security definer
-  set jit = off
-as $$
+  returns setof record language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
   -- Messages newer than the last survey that are counted; beyond, an upper bound is enough.
@@ -38,7 +24,7 @@ declare
   v_elapsed   interval;
   v_age       interval;
   v_terms     tidegate.eta_terms;
-  v_advice      tidegate.retry_after;
+  v_advice    tidegate.retry_after;
   v_now       timestamptz;
 begin
   select * into v_request from tidegate.request as r where r.id = request_outlook.id;
@@ -82,9 +68,19 @@ begin
       cross join lateral tidegate_internal.retry_after(v_request.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t;
     end if;
     if v_advice.seconds is null then
-      v_advice.seconds := tidegate.nominal_eta(
-        v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms
-      );
+      -- By the nominal times; not before the end of a backoff or a delayed start.
+      v_advice.seconds := case v_where
+        when 'awaiting_response' then tidegate.response_backoff_seconds(v_elapsed)
+        else greatest(
+          tidegate.eta_seconds(
+            v_where, v_place.queue_position, v_terms.tx_queue_size, v_terms.drain_tps, v_terms.concurrency,
+            v_kind.readiness_ms, v_kind.processing_ms, v_kind.tx_confirmation_ms, v_terms.safety_margin,
+            v_terms.min_seconds, v_terms.max_seconds
+          ),
+          case when v_place.visible_in is not null
+            then least(ceil(extract(epoch from v_place.visible_in)), v_terms.max_seconds) end
+        )
+      end;
     end if;
   end if;
 

@@ -2,11 +2,7 @@
 --
 -- The jitter is fixed per request: equal ETAs give equal answers, so a changed number means a changed ETA.
 create or replace function tidegate_internal.retry_after(
-  p_id        uuid,
-  p_seconds   integer,
-  p_spread_to double precision,
-  p_p50_ms    bigint,
-  p_p90_ms    bigint
+  p_id uuid, p_seconds integer, p_spread_to double precision, p_p50_ms bigint, p_p90_ms bigint
 )
   returns tidegate.retry_after language sql immutable parallel safe
 return (

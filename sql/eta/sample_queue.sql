@@ -11,7 +11,6 @@ declare
   v_last    tidegate.queue_pace;
   v_pace    tidegate.queue_pace;
   v_drained timestamptz;
-  v_took    interval;
   v_runs    boolean;
 begin
   select * into v_last from tidegate.queue_pace as p where p.queue = p_queue.name;
@@ -35,8 +34,7 @@ begin
     return;
   end if;
 
-  v_runs := not p_queue.paused and p_queue.per_seconds is distinct from 0 and p_queue.max_concurrency is distinct
-    from 0;
+  v_runs := not p_queue.paused and coalesce(p_queue.per_seconds, p_queue.max_concurrency, 1) > 0;
   v_pace.head_since := case when v_pace.head = v_last.head and v_runs then v_last.head_since else p_now end;
   select max(d.at) into v_drained
   from tidegate.queue_drain as d
@@ -55,17 +53,16 @@ begin
 
   -- Numbers that a message come due again goes over a second time count once. A snoozed check leaves its queue
   -- only to come back, so of a readiness queue what left it permanently is counted.
-  select
-    case
-      when p_queue.stage = 'tx' then sum(greatest(step.moved, 0))
-      else sum((
+  select case when sum(step.at - step.since) >= v_enough then
+    nullif(sum(case
+      when p_queue.stage = 'tx' then greatest(step.moved, 0)
+      else (
         select coalesce(sum(d.drained), 0)
         from tidegate.queue_drain as d
         where d.queue = p_queue.name and d.at > step.since and d.at <= step.at
-      ))
-    end / nullif(extract(epoch from sum(step.at - step.since)), 0),
-    sum(step.at - step.since)
-  into v_pace.per_second, v_took
+      )
+    end) / extract(epoch from sum(step.at - step.since)), 0)
+  end into v_pace.per_second
   from (
     select
       s.at, lag(s.at) over earlier as since, s.head is not null and lag(s.head) over earlier is not null as waited,
@@ -75,9 +72,6 @@ begin
     window earlier as (order by s.at)
   ) as step
   where step.waited and step.at - step.since < interval '5 seconds';
-  if v_took is null or v_took < v_enough or v_pace.per_second = 0 then
-    v_pace.per_second := null;
-  end if;
 
   select case when sum(d.drained) >= 20 then sum(d.held_ms) / sum(d.drained) end into v_pace.held_ms
   from tidegate.queue_drain as d

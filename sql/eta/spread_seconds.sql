@@ -2,9 +2,7 @@
 --
 -- Never before `p_from`; `p_to`, rounded up, at the latest.
 create or replace function tidegate_internal.spread_seconds(
-  p_from  integer,
-  p_to    double precision,
-  p_share double precision
+  p_from integer, p_to double precision, p_share double precision
 )
   returns integer language sql immutable parallel safe
 return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;

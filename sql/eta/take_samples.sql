@@ -5,9 +5,7 @@
 -- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may
 -- be more.
 create or replace function tidegate.take_samples()
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_now    constant timestamptz := tidegate.clock();
   v_folded bigint;
@@ -35,21 +33,19 @@ begin
       where t.answer_ms is not null
     ) as t
     where t.place <= 1000
-  ), binned as (
-    select b.kind, array_agg(b.requests order by b.place) as error_bins
-    from (
-      select t.kind, bin.place, sum(bin.requests) as requests
-      from taken as t, unnest(t.error_bins) with ordinality as bin(requests, place)
-      group by t.kind, bin.place
-    ) as b
-    group by b.kind
   ), folded as (
     insert into tidegate.eta_quality_total as q (
       kind, requests, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
     )
     select
       t.kind, sum(t.requests), sum(t.predicted), sum(t.error_ms), sum(t.error_abs_ms),
-      (select b.error_bins from binned as b where b.kind = t.kind), sum(t.p90_stated), sum(t.p90_held)
+      array(
+        select sum(bin.requests)
+        from taken as o, unnest(o.error_bins) with ordinality as bin(requests, place)
+        where o.kind = t.kind
+        group by bin.place
+        order by bin.place
+      ), sum(t.p90_stated), sum(t.p90_held)
     from taken as t
     group by t.kind
     on conflict (kind) do update

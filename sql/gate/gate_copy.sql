@@ -1,4 +1,4 @@
--- gate_copy: For API nodes: every gate, the kinds that it lets in, and the figures that a Retry-After is computed from.
+-- gate_copy: For API nodes: every gate, the kinds that it admits, and the figures that a Retry-After is computed from.
 --
 -- One row per gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; a
 -- submitter's gate names none, because it concerns all of them. `drain_rate` is messages per second by `gate_rate`; for
@@ -13,9 +13,7 @@ create or replace function tidegate.gate_copy()
     forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer,
     jitter numeric, nodes bigint, keyed text[]
   )
-  language sql volatile security definer
-  set jit = off
-as $$
+  language sql volatile security definer as $$
   -- Once for each queue, however many quotas there are.
   with served as materialized (
     select
@@ -48,10 +46,8 @@ as $$
     end,
     case when g.forced then tidegate.response_backoff_seconds(tidegate.clock() - g.changed_at) end,
     greatest(
-      case
-        when coalesce(s.still_since, c.still_since) is not null
-          then tidegate.response_backoff_seconds(tidegate.clock() - coalesce(s.still_since, c.still_since))
-      end,
+      (select tidegate.response_backoff_seconds(tidegate.clock() - o.since)
+       from coalesce(s.still_since, c.still_since) as o(since) where o.since is not null),
       case when g.queue is not null then tidegate_internal.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),
     coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes,

@@ -42,8 +42,7 @@ begin
     return false;
   end if;
   perform tidegate_internal.try_lock(
-    tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0'
-      else p_wait end
+    tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0' else p_wait end
   );
   v_depth := tidegate_internal.gate_count(v_gate, v_gate.low_water + 1);
   return v_depth <= v_gate.low_water and tidegate_internal.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);

@@ -3,15 +3,16 @@
 --
 -- Returns whether this call did. It does not when the gate is in that state already, is forced, has marks that
 -- `p_depth` has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while another
--- transaction changes it: no call waits for a gate's row, because maintenance looks at every gate each second. One flip
--- is one new epoch, one event and one notification.
-create or replace function tidegate_internal.gate_flip(p_gate text, p_state text, p_depth bigint,
-  p_epoch bigint default null)
+-- transaction changes it: no call waits for a gate's row, because maintenance evaluates every gate each second. One
+-- flip is one new epoch, one event and one notification.
+create or replace function tidegate_internal.gate_flip(
+  p_gate text, p_state text, p_depth bigint, p_epoch bigint default null
+)
   returns boolean language plpgsql as $$
 declare
   v_gate tidegate.gate;
 begin
-  perform
+  select * into v_gate
   from tidegate.gate as g
   where g.name = p_gate and not g.forced and g.state <> p_state and g.epoch = coalesce(p_epoch, g.epoch)
     and case p_state when 'accepting' then p_depth <= g.low_water else p_depth >= g.high_water end
@@ -19,14 +20,9 @@ begin
   if not found then
     return false;
   end if;
-  update tidegate.gate as g
-  set
-    state = p_state, depth = p_depth, changed_at = tidegate.clock(),
-    -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
-    epoch = 1 + greatest(g.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = p_gate))
-  where g.name = p_gate
-  returning g.* into v_gate;
-  perform tidegate_internal.gate_changed(
+  v_gate.state := p_state;
+  v_gate.depth := p_depth;
+  perform tidegate_internal.gate_change(
     v_gate, case p_state when 'accepting' then 'low mark' else 'high mark' end, true
   );
   return true;

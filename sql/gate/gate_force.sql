@@ -10,9 +10,9 @@ create or replace function tidegate.gate_force(queue text, state text, actor tex
   returns boolean language plpgsql security definer as $$
 declare
   v_actor_before text := tidegate_internal.set_actor(gate_force.actor);
-  v_depth        bigint;
-  v_before       tidegate.gate;
   v_gate         tidegate.gate;
+  v_state_before text;
+  v_changed      boolean;
 begin
   if gate_force.state not in ('accepting', 'too_many_requests') then
     raise exception using errcode = 'TG007',
@@ -20,7 +20,7 @@ begin
       hint = 'null releases it';
   end if;
 
-  select * into v_before from tidegate.gate as g where g.name = gate_force.queue for no key update;
+  select * into v_gate from tidegate.gate as g where g.name = gate_force.queue for no key update;
   if not found then
     raise exception using errcode = 'TG005', message = format(
         'there is no %s "%s"', case when gate_force.queue like '% %' then 'gate' else 'queue' end,
@@ -28,28 +28,23 @@ begin
       ),
       hint = 'select name from tidegate.gate';
   end if;
-  if (gate_force.state is null and not v_before.forced) or (gate_force.state = v_before.state and v_before.forced) then
-    perform set_config('tidegate.actor', v_actor_before, true);
-    return false;
+  v_changed := case when v_gate.forced then v_gate.state end is distinct from gate_force.state;
+  if v_changed then
+    v_state_before := v_gate.state;
+    v_gate.depth := tidegate_internal.gate_depth(v_gate);
+    v_gate.forced := gate_force.state is not null;
+    v_gate.state := coalesce(
+      gate_force.state, case when v_gate.depth >= v_gate.high_water then 'too_many_requests' else 'accepting' end
+    );
+    perform tidegate_internal.gate_change(
+      v_gate,
+      case gate_force.state when 'accepting' then 'forced open' when 'too_many_requests' then 'forced closed'
+        else 'released' end,
+      v_gate.state <> v_state_before
+    );
   end if;
-
-  v_depth := tidegate_internal.gate_depth(v_before);
-  update tidegate.gate as g
-  set
-    state = coalesce(gate_force.state, case when v_depth >= g.high_water then 'too_many_requests' else 'accepting' end),
-    forced = gate_force.state is not null, depth = v_depth, changed_at = tidegate.clock(),
-    -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
-    epoch = 1 + greatest(g.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = g.name))
-  where g.name = v_before.name
-  returning g.* into v_gate;
-  perform tidegate_internal.gate_changed(
-    v_gate,
-    case gate_force.state when 'accepting' then 'forced open' when 'too_many_requests' then 'forced closed'
-      else 'released' end,
-    v_gate.state <> v_before.state
-  );
   perform set_config('tidegate.actor', v_actor_before, true);
-  return true;
+  return v_changed;
 end;
 $$;
 select tidegate_internal.allow('gate_force', '{admin}');

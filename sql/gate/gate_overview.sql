@@ -6,9 +6,7 @@ create or replace function tidegate.gate_overview(name text default null)
     name text, queue text, kind text, submitter text, state text, mode text, depth bigint, high_water integer,
     low_water integer, forced boolean, epoch bigint, depth_at_change bigint, changed_at timestamptz
   )
-  language sql volatile security definer
-  set jit = off
-as $$
+  language sql volatile security definer as $$
   select
     g.name, g.queue, g.kind, g.submitter, g.state, g.mode, tidegate_internal.gate_depth(g, 100000), g.high_water,
     g.low_water, g.forced, g.epoch, g.depth, g.changed_at

@@ -9,12 +9,13 @@ declare
   v_batch constant integer := 10000;
   v_queue text;
 begin
-  if tg_op = 'DELETE' then
+  if coalesce(new.queue, old.queue) is not null then
+    return null;
+  elsif tg_op = 'DELETE' then
     if old.state = 'too_many_requests' then
       old.depth := tidegate_internal.gate_depth(old);
       old.state := 'accepting';
-      old.epoch := 1 + greatest(old.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = old.name));
-      perform tidegate_internal.gate_changed(old, 'removed', true);
+      perform tidegate_internal.gate_change(old, 'removed', true);
     end if;
     return null;
   end if;
@@ -35,13 +36,5 @@ end;
 $$;
 
 create or replace trigger gate_quota
-  after insert on tidegate.gate
-  for each row
-  when (new.queue is null)
-  execute function tidegate_internal.gate_quota();
-
-create or replace trigger gate_cap_removal
-  after delete on tidegate.gate
-  for each row
-  when (old.queue is null)
-  execute function tidegate_internal.gate_quota();
+  after insert or delete on tidegate.gate
+  for each row execute function tidegate_internal.gate_quota();

@@ -11,18 +11,15 @@ declare
   v_now     constant timestamptz := tidegate.clock();
   v_entry   constant text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);
   v_setting tidegate.setting;
-  v_least   integer;
   v_gate    tidegate.gate;
   v_depth   bigint;
   v_above   numeric;
   v_share   numeric;
   v_queue   record;
-  v_later   integer;
-  v_seconds integer;
+  v_seconds numeric;
 begin
   select * into v_setting from tidegate.setting as s;
-  v_least := greatest(v_setting.min_seconds, 1);
-  v_seconds := v_least;
+  v_seconds := greatest(v_setting.min_seconds, 1);
   for v_gate in
     select g.*
     from tidegate.gate as g
@@ -50,29 +47,27 @@ begin
           v_above * greatest(tidegate_internal.queue_depth(v_queue.name), v_depth) / v_depth
         else v_above
       end * (1 + v_setting.safety_margin);
-      v_seconds := greatest(v_seconds, case
-        when v_share <= 0 or v_queue.rate is null then v_least
-        when v_queue.rate = 0 then v_setting.max_seconds
-        else least(v_setting.max_seconds, tidegate.whole_seconds(v_share, v_queue.rate))
-      end);
-      if v_gate.queue is not null then
-        v_later := tidegate_internal.later_seconds(v_queue.name, v_depth, v_above::bigint);
-        v_seconds := greatest(v_seconds, case when v_later is not null then least(v_setting.max_seconds, v_later) end);
-      end if;
-      if v_queue.still_since is not null and v_share > 0 then
-        v_seconds := greatest(v_seconds, least(
-          v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_queue.still_since)
-        ));
-      end if;
+      v_seconds := greatest(
+        v_seconds,
+        case
+          when v_above > 0 and v_queue.rate = 0 then v_setting.max_seconds
+          when v_above > 0 then tidegate.whole_seconds(v_share, v_queue.rate)
+        end,
+        case when v_gate.queue is not null then
+          tidegate_internal.later_seconds(v_queue.name, v_depth, v_above::bigint)
+        end,
+        case when v_above > 0 and v_queue.still_since is not null then
+          tidegate.response_backoff_seconds(v_now - v_queue.still_since)
+        end
+      );
     end loop;
     if v_gate.forced then
-      v_seconds := greatest(v_seconds, least(
-        v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_gate.changed_at)
-      ));
+      v_seconds := greatest(v_seconds, tidegate.response_backoff_seconds(v_now - v_gate.changed_at));
     end if;
   end loop;
+  v_seconds := least(v_seconds, v_setting.max_seconds);
   return tidegate_internal.spread_seconds(
-    v_seconds, least(v_seconds * (1 + v_setting.jitter), greatest(v_seconds, v_setting.max_seconds)), random()
+    v_seconds::integer, least(v_seconds * (1 + v_setting.jitter), v_setting.max_seconds), random()
   );
 end;
 $$;

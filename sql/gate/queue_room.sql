@@ -1,4 +1,4 @@
--- queue_room: How many more messages a queue's gate lets in, and how many requests the queue holds.
+-- queue_room: How many more messages a queue's gate admits, and how many requests the queue holds.
 --
 -- By the numbers that were drawn, less those known to be dead: never fewer than the messages. While they leave room for
 -- `p_count`, nothing is counted, and `depth` is null. Else the queue is counted, and more numbers are known to be dead.

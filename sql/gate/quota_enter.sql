@@ -1,7 +1,7 @@
--- quota_enter: How many new requests the quotas of a kind and of a submitter let in now.
+-- quota_enter: How many new requests the quotas of a kind and of a submitter admit now.
 --
 -- Strict quotas are locked to the end of the transaction, in the order of their names, and then counted: one submission
--- comes after the other has committed. A quota that is forced open lets everything in. `room` is null where no quota
+-- comes after the other has committed. A quota that is forced open admits everything. `room` is null where no quota
 -- applies. Raises 55P03 when another transaction keeps a lock for too long.
 create or replace function tidegate_internal.quota_enter(p_kind text, p_submitter text)
   returns tidegate.admission language plpgsql as $$
@@ -16,7 +16,7 @@ begin
       if not tidegate_internal.try_lock(tidegate.queue_lock_key(v_gate.name, 'admission'), false, v_wait_max) then
         raise exception using errcode = '55P03',
           message = format('gate "%s" is busy: another transaction has submitted and is still open', v_gate.name),
-          hint = 'submit again; look for transactions that stay open in pg_stat_activity';
+          hint = 'submit again; pg_stat_activity lists transactions that stay open';
       end if;
       -- It may have closed, and drained a little, while the lock was waited for; or be gone.
       select * into v_gate from tidegate.gate as g where g.name = v_gate.name;

@@ -3,14 +3,13 @@
 -- Reads all requests under a lease and `p_batch` messages numbered above `p_after`, and returns where to go on, null at
 -- the end; `p_gate` narrows it to one gate. A request that it adds cannot leave the queue before this commits, so its
 -- end finds it counted. Waits for no lock: a request that another transaction is changing is found in the next round.
-create or replace function tidegate_internal.quota_usage_add(p_queue text, p_after bigint, p_batch integer,
-  p_gate text default null)
+create or replace function tidegate_internal.quota_usage_add(
+  p_queue text, p_after bigint, p_batch integer, p_gate text default null
+)
   returns bigint language plpgsql as $$
 declare
   v_msg_ids bigint[];
   v_ids     uuid[];
-  v_gates   text[];
-  v_missing uuid[];
 begin
   if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
     return null;
@@ -26,25 +25,16 @@ begin
     $sql$, tidegate_internal.queue_table(p_queue)
   ) into v_msg_ids, v_ids using p_after, p_batch, p_queue;
 
-  select array_agg(g.name), array_agg(r.id) into v_gates, v_missing
-  from tidegate.request as r
-  join tidegate.gate as g on g.kind = r.kind or g.submitter = r.submitter
-  where r.id = any(v_ids) and r.queue = p_queue and r.req_status in ('queued', 'processing', 'tx_in_flight')
-    and g.name = coalesce(p_gate, g.name)
-    and not exists (select from tidegate.quota_usage as m where m.gate = g.name and m.request_id = r.id);
-  if v_missing is not null then
-    with there as materialized (
-      select r.id
-      from tidegate.request as r
-      where r.id = any(v_missing) and r.req_status in ('queued', 'processing', 'tx_in_flight')
-      for share skip locked
-    )
-    insert into tidegate.quota_usage (gate, request_id)
-    select m.gate, m.id
-    from unnest(v_gates, v_missing) as m(gate, id)
-    join there as t on t.id = m.id
-    on conflict do nothing;
-  end if;
+  with missing as materialized (
+    select g.name, r.id
+    from tidegate.request as r
+    join tidegate.gate as g on g.kind = r.kind or g.submitter = r.submitter
+    where r.id = any(v_ids) and r.queue = p_queue and r.req_status in ('queued', 'processing', 'tx_in_flight')
+      and g.name = coalesce(p_gate, g.name)
+      and not exists (select from tidegate.quota_usage as u where u.gate = g.name and u.request_id = r.id)
+    for share of r skip locked
+  )
+  insert into tidegate.quota_usage (gate, request_id) select m.name, m.id from missing as m on conflict do nothing;
   return case when cardinality(v_msg_ids) = p_batch then v_msg_ids[p_batch] end;
 end;
 $$;

@@ -1,7 +1,7 @@
 -- Comments on the tables and types of this folder's subject.
 
--- type admission: How many requests the gate of a queue and the quotas of a submission let in.
---   room: How many more requests they let in; null: no limit.
+-- type admission: How many requests the gate of a queue and the quotas of a submission admit.
+--   room: How many more requests they admit; null: no limit.
 --   closed: Whether one of the quotas is closed.
 --   counted: The names of the gates that were counted.
 --   depths: The depth of each of these before the submission.

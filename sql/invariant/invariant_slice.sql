@@ -5,13 +5,10 @@
 -- requests outlives them. Ids contain the time, so its bounds are found without a scan; `requests` are counted.
 -- `id_from` is null when nothing older is left.
 create or replace function tidegate.invariant_slice(
-  before       uuid,
-  span         interval,
-  out id_from  uuid,
-  out requests bigint
+  before uuid, span interval,
+  out id_from uuid, out requests bigint
 )
   language plpgsql stable security definer
-  set jit = off
   set plan_cache_mode = force_custom_plan
 as $$
 declare

@@ -3,19 +3,12 @@
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
 -- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one
--- up to, but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its
--- history (`s`), its query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is
--- `row_id`: `check_invariants` reads each source once.
+-- up to, but not including, the other. The query of an invariant with a subject is made of the `condition` that breaks
+-- it, on the rows of `source`, whose identifier is `row_id`: `check_invariants` reads each source once. In conditions
+-- and queries `{message}` stands for all messages of all queues, `{of r.id}` for the range of requests.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
-    place      integer,
-    name       text,
-    says       text,
-    query      text,
-    by_request boolean,
-    source     text,
-    row_id     text,
-    condition  text
+    place integer, name text, says text, query text, by_request boolean, source text, row_id text, condition text
   )
   language plpgsql stable security definer as $$
 #variable_conflict use_column
@@ -33,7 +26,7 @@ declare
     where to_regclass(tidegate_internal.queue_table(q.name)) is not null
   );
   v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
-  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history
+  -- Each step of a history with those before and after it, and with the row of its request. A request without a history
   -- has a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
   v_steps    constant text := '(
   select
@@ -52,17 +45,31 @@ declare
   ) as l
   full join (select * from tidegate.request as r where {of r.id}) as r on r.id = l.request_id
 ) as s';
-  v_range    constant text := concat_ws(
+  -- While maintenance evaluates gates each second, it gets 30 seconds for a gate that it has not reached.
+  v_gates    constant text := '(
+  select
+    o.*, not o.forced and o.changed_at < o.since and not exists (
+      select from tidegate.config_change as c
+      where c.table_name = ''gate'' and c.row_key = o.name and c.at > o.since
+    ) as is_settled
+  from (
+    select
+      g.*, w.is_watched,
+      statement_timestamp() - case when w.is_watched then interval ''30 seconds'' else ''1 second'' end as since
+    from tidegate.gate as g
+    cross join (
+      select exists (
+        select from tidegate.maintenance as d
+        where d.duty = ''gates_evaluate'' and d.ran_at > statement_timestamp() - interval ''5 seconds''
+      ) as is_watched
+    ) as w
+  ) as o
+) as g';
+  v_range    constant text := coalesce(nullif(concat_ws(
     ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
-  );
-  -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
-  v_of       text := '[{]of ([a-z_.]+)[}]';
+  ), ''), 'true');
+  v_of       constant text := '[{]of ([a-z_.]+)[}]';
 begin
-  if v_range = '' then
-    v_of := format(
-      '[[:space:]]+where %1$s(?![[:space:]]+and)|%1$s[[:space:]]+and[[:space:]]+|[[:space:]]+and[[:space:]]+%1$s', v_of
-    );
-  end if;
   v_message := E'(\n  ' || coalesce(
     v_message,
     'select null::text as queue, null::text as stage, null::bigint as msg_id, null::timestamptz as enqueued_at, '
@@ -72,21 +79,26 @@ begin
     select
       row_number() over (order by i.chapter, i.ordinality)::integer, i.name, i.says,
       regexp_replace(t.query, v_of, v_range, 'g'),
-      t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
+      t.query ~ v_of, regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
       case when o.source is not null then c.condition end
     from (
       select 1 as chapter, * from tidegate_internal.invariants_of_queues() with ordinality
-      union all
-      select 2, * from tidegate_internal.invariants_of_history() with ordinality
-      union all
-      select 3, * from tidegate_internal.invariants_of_requests() with ordinality
-      union all
-      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
-      union all
-      select 5, * from tidegate_internal.invariants_of_schema() with ordinality
+      union all select 2, * from tidegate_internal.invariants_of_history() with ordinality
+      union all select 3, * from tidegate_internal.invariants_of_requests() with ordinality
+      union all select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
+      union all select 5, * from tidegate_internal.invariants_of_schema() with ordinality
     ) as i
     left join (
-      values ('request', v_requests, 'r.id::text'), ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)')
+      values
+        ('request', v_requests, 'r.id::text'),
+        ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)'),
+        ('message', v_message || E' as m\nleft join tidegate.request as r on r.id = m.request_id',
+          'concat_ws('' '', m.queue, m.msg_id)'),
+        ('queue', 'tidegate.queue as q', 'q.name'),
+        ('gate', v_gates, 'g.name'),
+        ('kind', 'tidegate.kind as k', 'k.name'),
+        ('policy', 'tidegate.policy as p', 'concat_ws('' '', p.kind, p.stage)'),
+        ('breaker', 'tidegate.breaker as b', 'concat_ws('' '', b.kind, b.stage)')
     ) as o(subject, source, row_id) on o.subject = i.subject
     cross join lateral (
       values (replace(btrim(i.query, E' \n'), '{message}', v_message))

@@ -10,9 +10,8 @@ s.flow is not null and s.next_no is null
 and (s.transition_no, s.to_status, s.cause) is distinct from (s.row_transition_no, s.row_status, s.row_cause)
      $q$),
     ('history_with_a_gap',
-     'each step of a history has the number after the one before, and comes from where that led', 'step', $q$
-s.transition_no <> s.previous_no + 1 or s.from_status is distinct from s.previous_status
-     $q$),
+     'each step of a history has the number after the one before, and comes from where that led', 'step',
+     $q$s.transition_no <> s.previous_no + 1 or s.from_status is distinct from s.previous_status$q$),
     ('history_with_an_illegal_step', 'each step of a request''s history is one that its flow allows', 'step', $q$
 s.flow is not null
 and (s.flow, s.from_status is null, coalesce(s.from_status, s.to_status), s.to_status, s.cause) not in (
@@ -34,9 +33,8 @@ where to_regclass('tidegate.' || p.name) is null and exists (
 union all
 select 'stored_event_default' where to_regclass('tidegate.stored_event_default') is null
      $q$),
-    ('history_of_a_lost_request', 'no live request has gone: what is removed has ended', 'step', $q$
-s.flow is null and s.next_no is null and s.to_status not in ('completed', 'timed_out', 'failure')
-     $q$),
+    ('history_of_a_lost_request', 'no live request has gone: what is removed has ended', 'step',
+     $q$s.flow is null and s.next_no is null and s.to_status not in ('completed', 'timed_out', 'failure')$q$),
     ('attempts_counted_wrongly',
      'a row counts as many sends, and checks when they are over, as the last step of its history', 'step', $q$
 s.transition_no = s.row_transition_no and case
@@ -46,7 +44,7 @@ s.transition_no = s.row_transition_no and case
 end
      $q$),
     ('attempts_beyond_the_policy',
-     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt',
+     'a live request has no more checks and sends behind it than its policy ever allowed, and one search for a receipt',
      null, $q$
 with allowed as materialized (
   select

@@ -1,6 +1,6 @@
 -- invariants_of_queues: The invariants of requests and messages, queues and gates.
 --
--- As `invariants`. `{message}` stands for all messages of all queues.
+-- As `invariants`.
 create or replace function tidegate_internal.invariants_of_queues()
   returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
@@ -29,89 +29,61 @@ r.lease is not null and (
   select count(*) from {message} as m where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
 ) > 1
      $q$),
-    ('ended_request_under_a_lease', 'a request that awaits its response or has ended names no lease', 'request', $q$
-r.lease is not null and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+    ('ended_request_under_a_lease', 'a request that awaits its response or has ended names no lease', 'request',
+     $q$r.lease is not null and r.req_status not in ('queued', 'processing', 'tx_in_flight')$q$),
+    ('ended_request_with_message', 'a request that awaits its response or has ended has no message', 'message', $q$
+r.req_status not in ('queued', 'processing', 'tx_in_flight')
+-- One that came back while its request ended is removed by its next claim.
+and not (
+  m.enqueued_at < coalesce(r.finished_at, r.receipt_received_at)
+  and coalesce(r.finished_at, r.receipt_received_at) > statement_timestamp() - interval '1 second'
+) is true
      $q$),
-    ('ended_request_with_message', 'a request that awaits its response or has ended has no message', null, $q$
-select r.id::text as id
-from {message} as m
-join tidegate.request as r on r.id = m.request_id
-where r.req_status not in ('queued', 'processing', 'tx_in_flight')
-  -- One that came back while its request ended is removed by its next claim.
-  and not (
-    m.enqueued_at < coalesce(r.finished_at, r.receipt_received_at)
-    and coalesce(r.finished_at, r.receipt_received_at) > statement_timestamp() - interval '1 second'
-  ) is true
+    ('message_without_request', 'a message stands for a request', 'message', $q$r.id is null$q$),
+    ('message_beside_its_request', 'the row of a live request names its message', 'message', $q$
+r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
      $q$),
-    ('message_without_request', 'a message stands for a request', null, $q$
-select m.queue || ' ' || m.msg_id as id
-from {message} as m
-left join tidegate.request as r on r.id = m.request_id
-where r.id is null
-     $q$),
-    ('message_beside_its_request', 'the row of a live request names its message', null, $q$
-select m.queue || ' ' || m.msg_id as id
-from {message} as m
-join tidegate.request as r on r.id = m.request_id
-where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct
-  from (m.queue, m.msg_id)
-     $q$),
-    ('request_held_and_not_in_flight', 'a request that is processing is under no lease', 'request', $q$
-r.req_status = 'processing' and r.lease is not null
-     $q$),
-    ('request_in_flight_and_not_held', 'a request in flight is under a lease, even if it has run out', 'request', $q$
-r.req_status = 'tx_in_flight' and r.lease is null
-     $q$),
+    ('request_held_and_not_in_flight', 'a request that is processing is under no lease', 'request',
+     $q$r.req_status = 'processing' and r.lease is not null$q$),
+    ('request_in_flight_and_not_held', 'a request in flight is under a lease, even if it has run out', 'request',
+     $q$r.req_status = 'tx_in_flight' and r.lease is null$q$),
     ('lease_that_is_none',
-     'a claim took something from a queue that exists, and its lease does not last for longer than it says', null, $q$
+     'a claim holds requests of a queue that exists, and its lease lasts no longer than its lease time', null, $q$
 select c.token || ' ' || c.part as id
 from tidegate.claim as c
 where c.ids = '{}' or c.lease_ms <= 0
   or c.until > statement_timestamp() + interval '1 minute' + least(c.lease_ms, 1000000000) * interval '1 ms'
   or not exists (select from tidegate.queue as q where q.name = c.queue)
      $q$),
-    ('message_snoozed_beyond_its_deadline', 'a message is not snoozed beyond the deadline of its request', null, $q$
-select m.queue || ' ' || m.msg_id as id
-from {message} as m
-join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
-where m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
+    ('message_snoozed_beyond_its_deadline', 'a message is not snoozed beyond the deadline of its request', 'message',
+     $q$
+(r.queue, r.msg_id) = (m.queue, m.msg_id)
+and m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
      $q$),
     ('message_below_the_watermark',
-     'no message that may be claimed lies below its queue''s watermark for longer than a rescan',
-     null, $q$
-select m.queue || ' ' || m.msg_id as id
-from {message} as m
-where m.vt = '-infinity'
-  and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('watermark_' || m.queue)))
-  and exists (
-    select from tidegate.maintenance as d
-    where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
-  )
+     'no message that may be claimed lies below its queue''s watermark for longer than a rescan', 'message', $q$
+m.vt = '-infinity' and exists (
+  select from tidegate.maintenance as d
+  where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
+) and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('watermark_' || m.queue)))
      $q$),
-    ('queue_without_storage', 'a queue has its pgmq table and its counters', null, $q$
-select q.name as id
-from tidegate.queue as q
-cross join unnest(
-  '{pacing,watermark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
-) as c(counter)
-where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
-  or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
-group by q.name
-     $q$),
-    ('queue_numbers_used_twice', 'a queue draws numbers above those of its messages', null, $q$
-select m.queue as id
-from {message} as m
-group by m.queue
-having max(m.msg_id) > coalesce(
-  pg_sequence_last_value(to_regclass('pgmq.' || quote_ident('q_' || m.queue || '_msg_id_seq'))), 0
+    ('queue_without_storage', 'a queue has its pgmq table and its counters', 'queue', $q$
+to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
+  select
+  from unnest(
+    '{pacing,watermark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
+  ) as c(counter)
+  where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
 )
      $q$),
-    ('pacing_far_ahead', 'the next send of a queue is not reserved further ahead than claims reserve', null, $q$
-select q.name as id
-from tidegate.queue as q
-where q.per_seconds > 0
-  and pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('pacing_' || q.name))) / 1000000000.0
-    > extract(epoch from tidegate.clock()) + 60 + 2 * (q.burst + 1) / q.per_seconds
+    ('queue_numbers_used_twice', 'a queue draws numbers above those of its messages', 'queue', $q$
+(select max(m.msg_id) from {message} as m where m.queue = q.name)
+  > coalesce(pg_sequence_last_value(to_regclass('pgmq.' || quote_ident('q_' || q.name || '_msg_id_seq'))), 0)
+     $q$),
+    ('pacing_far_ahead', 'the next send of a queue is not reserved further ahead than claims reserve', 'queue', $q$
+q.per_seconds > 0
+and pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('pacing_' || q.name))) / 1000000000.0
+  > extract(epoch from tidegate.clock()) + 60 + 2 * (q.burst + 1) / q.per_seconds
      $q$),
     ('survey_does_not_add_up',
      'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null, $q$
@@ -120,86 +92,45 @@ from tidegate.queue_survey as s
 where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
   or not exists (select from tidegate.queue as q where q.name = s.queue)
      $q$),
-    ('queue_without_gate', 'a queue has a gate', null, $q$
-select q.name as id from tidegate.queue as q where not exists (select from tidegate.gate as g where g.queue = q.name)
-     $q$),
+    ('queue_without_gate', 'a queue has a gate', 'queue',
+     $q$q.name not in (select g.queue from tidegate.gate as g where g.queue is not null)$q$),
     ('gate_open_above_its_mark',
-     'a gate that is not forced closes within seconds when the depth behind it reaches the high mark', null, $q$
-with since as materialized (
-  -- While maintenance evaluates gates each second, it gets 30 seconds for the gates that it has not reached.
-  select statement_timestamp() - case when exists (
-    select from tidegate.maintenance as d
-    where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
-  ) then interval '30 seconds' else interval '1 second' end as at
-)
-select g.name as id
-from since
-cross join tidegate.gate as g
-cross join lateral (
-  select count(*) + (
-    select count(*) from tidegate.leased_request as l where l.queue = g.queue and l.claimed_at < since.at
-  ) as depth from (
-    select from {message} as m
-    where m.queue = g.queue and m.enqueued_at < since.at
-    limit g.high_water
-  ) as counted
-  union all
-  select count(*) from tidegate.quota_usage as m
-  join tidegate.request as r on r.id = m.request_id and r.submitted_at < since.at
-  where m.gate = g.name and g.queue is null
-) as behind
-where g.state = 'accepting' and not g.forced and g.changed_at < since.at
-  and behind.depth >= g.high_water
-  and not exists (
-    select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+     'a gate that is not forced closes within seconds when the depth behind it reaches the high mark', 'gate', $q$
+g.state = 'accepting' and g.is_settled and g.high_water <= case
+  when g.queue is null then (
+    select count(*)
+    from tidegate.quota_usage as m
+    join tidegate.request as r on r.id = m.request_id and r.submitted_at < g.since
+    where m.gate = g.name
   )
+  else (select count(*) from (
+    select from {message} as m where m.queue = g.queue and m.enqueued_at < g.since limit g.high_water
+  ) as c) + (select count(*) from tidegate.leased_request as l where l.queue = g.queue and l.claimed_at < g.since)
+end
      $q$),
     ('gate_closed_below_its_mark',
-     'a gate that is not forced opens within seconds when the depth behind it reaches the low mark', null, $q$
-with since as materialized (
-  select
-    w.is_watched,
-    statement_timestamp() - case when w.is_watched then interval '30 seconds' else interval '1 second' end as at
-  from (
-    select exists (
-      select from tidegate.maintenance as d
-      where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
-    ) as is_watched
-  ) as w
-)
-select g.name as id
-from since
-cross join tidegate.gate as g
-where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
-  and case when g.queue is null
-    then case when since.is_watched then 0 else g.low_water end
-      >= (select count(*) from tidegate.quota_usage as m where m.gate = g.name)
-    else g.low_water >= (select count(*)
-      from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
-      select count(*) from tidegate.leased_request as l where l.queue = g.queue
-    ) + (
-      select coalesce(sum(d.drained), 0)
-      from tidegate.queue_drain as d
-      where d.queue = g.queue and d.at > since.at
-    )
-  end
-  and not exists (
-    select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+     'a gate that is not forced opens within seconds when the depth behind it reaches the low mark', 'gate', $q$
+g.state = 'too_many_requests' and g.is_settled and case
+  when g.queue is null then case when g.is_watched then 0 else g.low_water end
+    >= (select count(*) from tidegate.quota_usage as m where m.gate = g.name)
+  else g.low_water >= (select count(*) from (
+    select from {message} as m where m.queue = g.queue limit g.low_water + 1
+  ) as c) + (
+    select count(*) from tidegate.leased_request as l where l.queue = g.queue
+  ) + (
+    select coalesce(sum(d.drained), 0) from tidegate.queue_drain as d where d.queue = g.queue and d.at > g.since
   )
+end
      $q$),
     ('gate_state_without_its_event',
      'the last change of a gate on record led to its state, at the depth on record; one that never changed accepts',
-     null, $q$
-select g.name as id
-from tidegate.gate as g
-left join lateral (
-  select e.epoch, e.state, e.depth from tidegate.gate_event as e where e.gate = g.name order by e.epoch desc limit 1
-) as e on true
-where case
-  when g.epoch = 0 then g.state <> 'accepting' or g.depth <> 0 or e.epoch = 0
-  else (e.epoch, e.state, e.depth) is distinct from (g.epoch, g.state, g.depth)
+     'gate', $q$
+case g.epoch
+  when 0 then g.state <> 'accepting' or g.depth <> 0
+    or (select max(e.epoch) from tidegate.gate_event as e where e.gate = g.name) = 0
+  else ((g.epoch, g.state, g.depth) = (
+    select e.epoch, e.state, e.depth from tidegate.gate_event as e where e.gate = g.name order by e.epoch desc limit 1
+  )) is not true
 end
      $q$),
     ('quota_counts_wrongly',

@@ -49,12 +49,10 @@ from tidegate.awaiting_response as a
 left join tidegate.request as r on r.id = a.request_id
 where r.req_status is distinct from 'receipt_received'
      $q$),
-    ('completed_request_without_response', 'a completed request has its response; a proof may have none', 'request', $q$
-r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
-     $q$),
-    ('response_of_a_live_request', 'a request has no response before its end', 'request', $q$
-r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
-     $q$),
+    ('completed_request_without_response', 'a completed request has its response; a proof may have none', 'request',
+     $q$r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'$q$),
+    ('response_of_a_live_request', 'a request has no response before its end', 'request',
+     $q$r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')$q$),
     ('completed_without_its_shares',
      'a request that was completed by its shares has as many as it takes', 'request', $q$
 r.cause = 'threshold_reached'

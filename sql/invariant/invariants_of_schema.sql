@@ -1,43 +1,19 @@
 -- invariants_of_schema: The invariants of transition rules, triggers, indexes and duties.
 --
--- As `invariants`. The rules of the state machine are repeated here, because an edit of the table has to be detected.
+-- As `invariants`.
 create or replace function tidegate_internal.invariants_of_schema()
   returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
     ('transition_rule_edited', 'the rules of the state machine are those that it was made with', null, $q$
-with made as (
-  select f.flow, m.from_status, m.to_status, c.cause
-  from (values
-    ('{decrypt}', null, 'queued', '{submitted}'),
-    ('{proof,direct}', null, 'processing', '{submitted}'),
-    ('{decrypt}', 'queued', 'processing', '{readiness_passed}'),
-    ('{decrypt}', 'queued', 'timed_out', '{readiness_timed_out}'),
-    ('{decrypt}', 'queued', 'failure', '{readiness_failed,cancelled,internal_error,deadline_exceeded}'),
-    ('{decrypt,proof,direct}', 'processing', 'tx_in_flight', '{claimed}'),
-    ('{decrypt,proof,direct}', 'processing', 'failure',
-      '{send_refused,cancelled,internal_error,deadline_exceeded,attempts_exhausted}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'receipt_received', '{receipt}'),
-    ('{direct}', 'tx_in_flight', 'completed', '{receipt}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'processing', '{recovered,send_retried,released}'),
-    ('{decrypt,proof,direct}', 'tx_in_flight', 'failure',
-      '{rejected,outcome_unknown,internal_error,deadline_exceeded,attempts_exhausted}'),
-    ('{decrypt,direct}', 'receipt_received', 'completed', '{response}'),
-    ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),
-    ('{proof}', 'receipt_received', 'completed', '{verdict_accepted}'),
-    ('{proof}', 'receipt_received', 'failure', '{verdict_rejected}'),
-    ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error}'),
-    ('{decrypt,proof,direct}', 'receipt_received', 'timed_out', '{response_timed_out}')
-  ) as m(flows, from_status, to_status, causes)
-  cross join unnest(m.flows::text[]) as f(flow)
-  cross join unnest(m.causes::text[]) as c(cause)
-), there as (
-  select t.flow::text, t.from_status::text, t.to_status::text, t.cause::text from tidegate.transition_rule as t
-)
-select e.what || ': ' || concat_ws(' ', e.flow, coalesce(e.from_status, '(entry)'), '→', e.to_status, e.cause) as id
+select concat_ws(
+  ' ', e.what || ':', e.flow, coalesce(e.from_status::text, '(entry)'), '→', e.to_status, e.cause
+) as id
 from (
-  select 'missing' as what, m.* from (table made except table there) as m
+  select 'missing' as what, m.*
+  from (select * from tidegate.transition_rules() except table tidegate.transition_rule) as m
   union all
-  select 'added', a.* from (table there except table made) as a
+  select 'added', a.*
+  from (table tidegate.transition_rule except select * from tidegate.transition_rules()) as a
 ) as e
      $q$),
     ('guard_switched_off',
@@ -50,15 +26,15 @@ with trigger as materialized (
 )
 select g.name as id
 from unnest(array[
-  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota', 'gate gate_cap_removal',
+  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota',
   'gate record_config_change', 'gate record_config_truncate', 'gate record_gate_change', 'gate submit_terms',
   'kind kind_callback', 'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
-  'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
-  'kind submit_terms', 'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget',
+  'kind kind_fits_policies', 'kind record_config_change', 'kind record_config_truncate',
+  'kind submit_terms', 'policy kind_fits_policies', 'policy policy_budget',
   'policy policy_removal', 'policy policy_version', 'policy record_config_change', 'policy record_config_truncate',
-  'policy submit_terms', 'queue queue_branches', 'queue queue_identity', 'queue queue_removal',
-  'queue queue_storage', 'queue queue_wakes', 'queue record_config_change', 'queue record_config_truncate',
-  'queue submit_terms', 'request request_guard', 'request request_guard_of_inserts', 'request request_guard_of_updates',
+  'policy submit_terms', 'queue queue_branches', 'queue queue_identity', 'queue queue_removal', 'queue queue_storage',
+  'queue queue_wakes', 'queue record_config_change', 'queue record_config_truncate', 'queue submit_terms',
+  'request request_guard', 'request request_guard_of_inserts', 'request request_guard_of_updates',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
   'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
@@ -69,9 +45,8 @@ union all
 select t.name from trigger as t where not t.is_on
      $q$),
     ('queue_function_outdated',
-     'each function that reads or writes queues'' tables has the same branch for every queue', null, $q$
-select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted
-     $q$),
+     'each function that reads or writes queues'' tables has the same branch for every queue', null,
+     $q$select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted$q$),
     ('submit_terms_outdated', 'plain submissions go by the configuration as it is', null, $q$
 select coalesce(t.kind, w.kind) as id
 from tidegate.submit_terms as t

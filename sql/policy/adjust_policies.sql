@@ -4,9 +4,7 @@
 -- at most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps.
 -- Each step is a `policy_change` with its figures. Returns how many policies changed.
 create or replace function tidegate.adjust_policies(p_now timestamptz default tidegate.clock())
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_few       constant integer := 20;
   v_settings  tidegate.setting;
@@ -54,8 +52,7 @@ begin
     into v_calls
     from tidegate.calls_since(v_seen.kind, v_seen.stage, p_now - v_settings.heal_window) as c;
     if not exists (
-      select
-      from tidegate.policy_change as c
+      select from tidegate.policy_change as c
       where c.kind = v_seen.kind and c.stage = v_seen.stage and c.version = v_force.version
         and c.cause <> 'declared' and c.at > p_now - v_settings.heal_pause and c.at <= p_now
     ) then

@@ -3,12 +3,7 @@
 -- min(cap, base · factor^(attempt-1)) plus jitter, the sum kept within [0, cap]. `random` is in [-1, 1). The power
 -- is capped before it is raised, so no attempt number overflows.
 create or replace function tidegate_internal.backoff(
-  attempt   integer,
-  base_ms   integer,
-  factor    numeric,
-  cap_ms    integer,
-  jitter_ms integer,
-  random    float8
+  attempt integer, base_ms integer, factor numeric, cap_ms integer, jitter_ms integer, random float8
 )
   returns interval language sql immutable parallel safe
 return (

@@ -1,28 +1,14 @@
 -- calls_since: The calls of a stage that were reported after `p_since`, in all; at most ten minutes back.
 create or replace function tidegate.calls_since(
-  p_kind       text,
-  p_stage      tidegate.stage,
-  p_since      timestamptz,
-  out requests bigint,
-  out calls    bigint,
-  out failures bigint,
-  out timeouts bigint,
-  out retries  bigint,
-  out slow     bigint,
-  out hedges   bigint
+  p_kind text, p_stage tidegate.stage, p_since timestamptz,
+  out requests bigint, out calls bigint, out failures bigint, out timeouts bigint, out retries bigint, out slow bigint,
+  out hedges bigint
 )
   language sql stable as $$
   select
     coalesce(sum(c.requests), 0), coalesce(sum(c.calls), 0), coalesce(sum(c.failures), 0), coalesce(sum(c.timeouts), 0),
     coalesce(sum(c.retries), 0), coalesce(sum(c.slow), 0), coalesce(sum(c.hedges), 0)
-  from (
-    select s.requests, s.calls, s.failures, s.timeouts, s.retries, s.slow, s.hedges
-    from tidegate.call_second as s
-    where s.kind = p_kind and s.stage = p_stage and s.at >= p_since
-    union all
-    select s.requests, s.calls, s.failures, s.timeouts, s.retries, s.slow, s.hedges
-    from tidegate.call_sample as s
-    where s.kind = p_kind and s.stage = p_stage and s.at >= p_since
-  ) as c;
+  from (table tidegate.call_second union all table tidegate.call_sample) as c
+  where c.kind = p_kind and c.stage = p_stage and c.at >= p_since;
 $$;
 select tidegate_internal.allow('calls_since', '{reader,api,worker,admin}');

@@ -4,16 +4,9 @@
 -- at once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that,
 -- one attempt.
 create or replace function tidegate.default_policy(
-  p_kind          tidegate.kind,
-  p_stage         tidegate.stage,
-  out attempts    integer,
-  out base_ms     integer,
-  out factor      numeric,
-  out cap_ms      integer,
-  out jitter_ms   integer,
-  out timeout_ms  integer,
-  out deadline_ms integer,
-  out margin_ms   integer
+  p_kind tidegate.kind, p_stage tidegate.stage,
+  out attempts integer, out base_ms integer, out factor numeric, out cap_ms integer, out jitter_ms integer,
+  out timeout_ms integer, out deadline_ms integer, out margin_ms integer
 )
   language plpgsql stable as $$
 declare

@@ -4,7 +4,6 @@
 -- Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -27,17 +26,13 @@ begin
     from taken as t
     group by 1, 2, 3
   ), folded as (
-    insert into tidegate.call_second as s (
-      kind, stage, at, requests, calls, failures, timeouts, retries, slow, hedges, latency_ms
+    insert into tidegate.call_second as s
+    select u.*, array(
+      select l.ms
+      from taken as t, unnest(t.latency_ms) as l(ms)
+      where t.kind = u.kind and t.stage = u.stage and date_trunc('second', t.at) = u.at
+      limit v_kept
     )
-    select
-      u.kind, u.stage, u.at, u.requests, u.calls, u.failures, u.timeouts, u.retries, u.slow, u.hedges,
-      array(
-        select l.ms
-        from taken as t, unnest(t.latency_ms) as l(ms)
-        where t.kind = u.kind and t.stage = u.stage and date_trunc('second', t.at) = u.at
-        limit v_kept
-      )
     from summed as u
     on conflict (kind, stage, at) do update
     set

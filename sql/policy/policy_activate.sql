@@ -3,13 +3,8 @@
 -- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because
 -- fewer fit before the deadline. Returns the new version, or null when nothing is different.
 create or replace function tidegate_internal.policy_activate(
-  p_kind      text,
-  p_stage     tidegate.stage,
-  p_stretch   numeric,
-  p_congested boolean,
-  p_cause     text,
-  p_figures   jsonb,
-  p_now       timestamptz
+  p_kind text, p_stage tidegate.stage, p_stretch numeric, p_congested boolean, p_cause text, p_figures jsonb,
+  p_now timestamptz
 )
   returns integer language plpgsql as $$
 declare

@@ -8,11 +8,10 @@ declare
   v_was    tidegate.policy_in_force;
 begin
   if v_reason is not null then
-    raise exception using
-      errcode = 'TG013',
+    raise exception using errcode = 'TG013',
       message = format('the %s policy of kind "%s" is refused: %s', new.stage, new.kind, v_reason),
-      hint = 'nothing has changed; settings of one policy may change together, in one update or one `tidegate config '
-      'set`';
+      hint = 'nothing has changed; settings of one policy may change together, in one update or one '
+        '`tidegate config set`';
   end if;
 
   select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
@@ -32,40 +31,3 @@ $$;
 create or replace trigger policy_budget
   after insert or update on tidegate.policy
   for each row execute function tidegate_internal.policy_budget();
-
--- function kind_budget: Trigger: the stages fit the deadline of their kind (TG013).
---
--- At the end of the transaction, because a kind and its policies may change together.
-create or replace function tidegate_internal.kind_budget()
-  returns trigger language plpgsql security definer as $$
-declare
-  v_kind   text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
-  v_reason text := tidegate_internal.kind_refusal(v_kind);
-begin
-  if v_reason is not null then
-    raise exception using
-      errcode = 'TG013',
-      message = format('the policies of kind "%s" are refused: %s', v_kind, v_reason),
-      hint = 'nothing has changed; a deadline and its policies may change together, in one transaction';
-  end if;
-  return null;
-end;
-$$;
-
-select
-  tidegate_internal.constraint_trigger(
-    'kind_within_budget', 'policy', 'insert or update', 'execute function tidegate_internal.kind_budget()'
-  ),
-  tidegate_internal.constraint_trigger(
-    'kind_within_budget', 'kind', 'insert or update of deadline', 'execute function tidegate_internal.kind_budget()'
-  );
-
--- Policies from before there were versions.
-select tidegate_internal.policy_activate(p.kind, p.stage, 1, false, 'declared', null, tidegate.clock())
-from tidegate.policy as p
-where not exists (select from tidegate.policy_in_force as f where f.kind = p.kind and f.stage = p.stage);
-
-insert into tidegate.breaker (kind, stage)
-select p.kind, p.stage from tidegate.policy as p
-where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
-on conflict do nothing;

@@ -19,7 +19,7 @@ begin
 
   select r.word into v_never
   from unnest(p_policy.retry_on) as r(word)
-  where r.word = '4xx' or tidegate.error_class(r.word) = '4xx' or tidegate.error_class('http_' || r.word) = '4xx'
+  where '4xx' in (r.word, tidegate.error_class(r.word), tidegate.error_class('http_' || r.word))
   limit 1;
   if v_never is not null then
     return format('retry_on lists %s, but a request refused by the downstream is not sent again', v_never);

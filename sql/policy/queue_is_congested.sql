@@ -10,16 +10,16 @@ declare
   v_few  constant integer := 20;
   v_was  tidegate.queue_load;
   v_last bigint := (select k.last from tidegate_internal.queue_numbers(p_queue.name) as k);
-  v_gate boolean;
+  v_full constant boolean := exists (
+    select from tidegate.gate as g where g.queue = p_queue.name and g.state = 'too_many_requests' and not g.forced
+  );
   v_came bigint;
   v_left numeric;
   v_rho  numeric;
 begin
-  select g.state = 'too_many_requests' and not g.forced into v_gate from tidegate.gate as g
-    where g.queue = p_queue.name;
   select * into v_was from tidegate.queue_load as l where l.queue = p_queue.name;
   if v_was.at > p_now - v_span and v_was.at <= p_now then
-    return coalesce(v_gate, false) or v_was.congested;
+    return v_full or v_was.congested;
   end if;
 
   v_came := greatest(0, v_last - v_was.last_id);
@@ -42,6 +42,6 @@ begin
   on conflict (queue) do update
   set at = excluded.at, last_id = excluded.last_id, congested = excluded.congested, rho = excluded.rho
   returning l.congested into v_was.congested;
-  return coalesce(v_gate, false) or v_was.congested;
+  return v_full or v_was.congested;
 end;
 $$;

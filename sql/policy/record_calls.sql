@@ -5,15 +5,8 @@
 -- retried. The place of its lease finds how long it took and how many hedges it had; without that, it took from its
 -- claim to now. Only answers and calls that were cut off give latencies: a refused connection may take no time.
 create or replace function tidegate_internal.record_calls(
-  p_stage      tidegate.stage,
-  p_kinds      text[],
-  p_first      boolean[],
-  p_outcomes   text[],
-  p_retried    boolean[],
-  p_places     bigint[],
-  p_took_ms    integer[],
-  p_hedges     integer[],
-  p_claimed_at timestamptz[]
+  p_stage tidegate.stage, p_kinds text[], p_first boolean[], p_outcomes text[], p_retried boolean[], p_places bigint[],
+  p_took_ms integer[], p_hedges integer[], p_claimed_at timestamptz[]
 )
   returns void language plpgsql as $$
 declare

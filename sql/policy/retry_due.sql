@@ -5,11 +5,7 @@
 -- declared one, so that the next attempt has time for its calls (of a repeated send: for a receipt, and the send).
 -- Backoffs after more attempts than the policy has, because some used none, are a second at least.
 create or replace function tidegate_internal.retry_due(
-  p_policy  tidegate.policy_in_force,
-  p_attempt integer,
-  p_after   interval,
-  p_until   timestamptz,
-  p_now     timestamptz
+  p_policy tidegate.policy_in_force, p_attempt integer, p_after interval, p_until timestamptz, p_now timestamptz
 )
   returns timestamptz language plpgsql as $$
 declare

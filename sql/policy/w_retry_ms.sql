@@ -3,12 +3,7 @@
 -- attempts · timeout + Σ min(cap, base · factor^k + jitter) for k = 0 … attempts − 2, exactly. Source: S75-1 and the
 -- deadline conservation of the policies' seed; its S75-1 alone leaves the backoffs out and counts jitter apart.
 create or replace function tidegate.w_retry_ms(
-  attempts   integer,
-  timeout_ms integer,
-  base_ms    integer,
-  factor     numeric,
-  cap_ms     integer,
-  jitter_ms  integer
+  attempts integer, timeout_ms integer, base_ms integer, factor numeric, cap_ms integer, jitter_ms integer
 )
   returns numeric language plpgsql immutable parallel safe as $$
 declare

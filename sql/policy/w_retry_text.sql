@@ -6,17 +6,15 @@ return (
     '%s · %s%s = %s ms',
     p_policy.attempts, p_policy.timeout_ms,
     case when p_policy.attempts > 1 then (
-      select format(' + (%s%s)', string_agg(trim_scale(w.total - w.before)::text, ' + ' order by w.k),
+      select format(' + (%s%s)', string_agg(trim_scale(w.ms)::text, ' + ' order by w.k),
         case when p_policy.attempts > 7 then format(' + … %s waits in all', p_policy.attempts - 1) else '' end)
       from (
         -- A wait is by how much one more attempt, of no time, is longer.
-        select
-          k,
-          tidegate.w_retry_ms(k + 2, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms,
-            p_policy.jitter_ms) as total,
-          tidegate.w_retry_ms(k + 1, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms,
-            p_policy.jitter_ms) as before
-        from generate_series(0, least(p_policy.attempts - 2, 5)) as k
+        select k, t.total - lag(t.total) over (order by k) as ms
+        from generate_series(0, least(p_policy.attempts - 1, 6)) as k
+        cross join lateral tidegate.w_retry_ms(
+          k + 1, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
+        ) as t(total)
       ) as w
     ) else '' end,
     tidegate.w_retry_ms(

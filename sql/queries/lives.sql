@@ -1,7 +1,5 @@
 -- $1 request ids: counts violations of their life cycles, from rows and history alone
-with accepted as (
-  select unnest($1::uuid[]) as id
-), step as (
+with accepted as (select unnest($1::uuid[]) as id), step as (
   select
     e.request_id, e.transition_no, e.from_status, e.to_status, lag(e.to_status) over life as arrived_at,
     row_number() over life as expected_no
@@ -9,8 +7,7 @@ with accepted as (
   where e.request_id = any($1)
   window life as (partition by e.request_id order by e.transition_no)
 )
-select
-  (select count(*) from accepted as a
+select (select count(*) from accepted as a
     where not exists (select from tidegate.request as r where r.id = a.id)) as missing,
   (select count(*) from tidegate.request as r
    where r.id = any($1) and r.req_status not in ('completed', 'timed_out', 'failure')) as unfinished,

@@ -27,10 +27,8 @@
 --   version: How many times.
 create or replace view tidegate.estimator_overview as
 select
-  p.kind, p.stage, coalesce(e.state, 'normal') as state,
-  round(e.srtt_ns / 1000000.0, 3) as srtt_ms,
-  round(e.rttvar_ns / 1000000.0, 3) as rttvar_ms,
-  round(e.srto_ns / 1000000.0, 3) as srto_ms,
+  p.kind, p.stage, coalesce(e.state, 'normal') as state, round(e.srtt_ns / 1000000.0, 3) as srtt_ms,
+  round(e.rttvar_ns / 1000000.0, 3) as rttvar_ms, round(e.srto_ns / 1000000.0, 3) as srto_ms,
   coalesce(e.k_margin, p.adaptive_k_margin) as k_margin,
   -- A policy that has changed since holds at once.
   round(greatest(p.adaptive_min_ms, least(p.timeout_ms, e.timeout_ns / 1000000.0)), 3) as timeout_ms,
@@ -41,8 +39,7 @@ select
   p.adaptive_slo as slo, e.load_rps, e.high_load_rps,
   coalesce(e.high_load_intervals, 0) as high_load_intervals,
   p.adaptive_min_ms as min_ms, p.timeout_ms as max_ms, i.interval_ms,
-  coalesce(e.interval_no, 0) as intervals,
-  r.processes, r.in_flight, e.updated_at, coalesce(e.version, 0) as version
+  coalesce(e.interval_no, 0) as intervals, r.processes, r.in_flight, e.updated_at, coalesce(e.version, 0) as version
 from tidegate.policy as p
 cross join lateral (select tidegate.adaptive_interval_ms(p) as interval_ms) as i
 left join tidegate.timeout_estimator as e on e.kind = p.kind and e.stage = p.stage

@@ -2,7 +2,7 @@
 -- false when another process stored that version first.
 --
 -- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has
--- it, the estimate is stored as the next version, and with it what this process has seen of it (`report`); reports
+-- it, the estimate is stored as the next version, and with it what this process has observed (`report`); reports
 -- older than an hour, or two intervals if that is longer, go. False: another process has folded
 -- meanwhile, or the policy is deleted or no longer adaptive; nothing is written, and `read_timeouts` has the current
 -- state.
@@ -11,23 +11,15 @@
 -- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say
 -- what the figures may be.
 create or replace function tidegate.fold_timeouts(
-  kind     text,
-  stage    tidegate.stage,
-  version  bigint,
-  estimate jsonb,
-  report   jsonb,
-  worker   text
+  kind text, stage tidegate.stage, version bigint, estimate jsonb, report jsonb, worker text
 )
-  returns boolean language plpgsql security definer
-  set jit = off
-as $$
+  returns boolean language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_now     constant timestamptz := tidegate.clock();
   v_missing text;
   v_policy  tidegate.policy;
-  v_new     tidegate.timeout_estimator;
-  v_seen    tidegate.timeout_report;
+  v_before  bigint;
 begin
   -- A misspelt member would silently be null.
   select string_agg(m.place || ' has no ' || m.name, ', ') into v_missing
@@ -58,47 +50,33 @@ begin
     return false;
   end if;
 
-  v_new := jsonb_populate_record(null::tidegate.timeout_estimator, fold_timeouts.estimate);
-  v_new.kind := fold_timeouts.kind;
-  v_new.stage := fold_timeouts.stage;
-  v_new.version := fold_timeouts.version + 1;
-  v_new.began_at := 'epoch'::timestamptz + (fold_timeouts.estimate ->> 'began_us')::bigint * interval '1 us';
-  v_new.updated_at := v_now;
-  if fold_timeouts.version = 0 then
-    insert into tidegate.timeout_estimator select v_new.* on conflict do nothing;
-  else
-    update tidegate.timeout_estimator as e
-    set (
-      version, state, srtt_ns, rttvar_ns, srto_ns, k_margin, timeout_ns, failure_rate, load_rps, min_ns, min_before_ns,
-      usual_ns, usual_before_ns, min_age, high_load_intervals, high_load_rps, interval_no, began_at, requests,
-      responses,
-      failures, late, sum_ns, updated_at
-    ) = row(
-      v_new.version, v_new.state, v_new.srtt_ns, v_new.rttvar_ns, v_new.srto_ns, v_new.k_margin, v_new.timeout_ns,
-      v_new.failure_rate, v_new.load_rps, v_new.min_ns, v_new.min_before_ns, v_new.usual_ns, v_new.usual_before_ns,
-      v_new.min_age, v_new.high_load_intervals, v_new.high_load_rps, v_new.interval_no, v_new.began_at, v_new.requests,
-      v_new.responses, v_new.failures, v_new.late, v_new.sum_ns, v_new.updated_at
-    )
-    -- The guard: a fold that waited here for another one finds another version.
-    where e.kind = fold_timeouts.kind and e.stage = fold_timeouts.stage and e.version = fold_timeouts.version;
+  -- The guard: a fold that waited here for another one finds another version, or none.
+  delete from tidegate.timeout_estimator as e
+  where e.kind = fold_timeouts.kind and e.stage = fold_timeouts.stage and e.version = fold_timeouts.version;
+  if not found and fold_timeouts.version is distinct from 0 then
+    return false;
   end if;
+  insert into tidegate.timeout_estimator
+  select n.*
+  from jsonb_populate_record(null::tidegate.timeout_estimator, fold_timeouts.estimate || jsonb_build_object(
+    'kind', fold_timeouts.kind, 'stage', fold_timeouts.stage, 'version', fold_timeouts.version + 1,
+    'began_at', timestamptz 'epoch' + (fold_timeouts.estimate ->> 'began_us')::bigint * interval '1 us',
+    'updated_at', v_now
+  )) as n
+  on conflict do nothing;
   if not found then
     return false;
   end if;
 
-  v_seen := jsonb_populate_record(null::tidegate.timeout_report, fold_timeouts.report);
-  v_seen.kind := fold_timeouts.kind;
-  v_seen.stage := fold_timeouts.stage;
-  v_seen.worker := fold_timeouts.worker;
-  v_seen.at := v_now;
-  v_seen.reported := v_seen.responses;
-  insert into tidegate.timeout_report as r select v_seen.*
-  on conflict (kind, stage, worker) do update
-  set
-    sequence = excluded.sequence, at = excluded.at, requests = excluded.requests, responses = excluded.responses,
-    failures = excluded.failures, reported = r.reported + excluded.responses, min_ns = excluded.min_ns,
-    mean_ns = excluded.mean_ns, deviation_ns = excluded.deviation_ns, load_rps = excluded.load_rps,
-    in_flight = excluded.in_flight;
+  delete from tidegate.timeout_report as r
+  where r.kind = fold_timeouts.kind and r.stage = fold_timeouts.stage and r.worker = fold_timeouts.worker
+  returning r.reported into v_before;
+  insert into tidegate.timeout_report
+  select n.*
+  from jsonb_populate_record(null::tidegate.timeout_report, fold_timeouts.report || jsonb_build_object(
+    'kind', fold_timeouts.kind, 'stage', fold_timeouts.stage, 'worker', fold_timeouts.worker, 'at', v_now,
+    'reported', coalesce(v_before, 0) + (fold_timeouts.report ->> 'responses')::bigint
+  )) as n;
   delete from tidegate.timeout_report as r
   where r.kind = fold_timeouts.kind and r.stage = fold_timeouts.stage
     and r.at < v_now - greatest(interval '1 hour', tidegate.adaptive_interval_ms(v_policy) * interval '2 ms');

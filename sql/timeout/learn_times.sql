@@ -2,7 +2,7 @@
 --
 -- A timeout is a percentile of the latest latencies times the safety factor, and never above the declared one; a call
 -- that was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after
--- the 95th percentile, or never while that is not known. Changes of less than a twentieth are ignored.
+-- the 95th percentile, or never while that is unknown. Changes of less than a twentieth are ignored.
 create or replace function tidegate_internal.learn_times(p_policy tidegate.policy, p_now timestamptz)
   returns boolean language plpgsql as $$
 declare

@@ -1,28 +1,17 @@
 -- read_timeouts: The adaptive timeouts of a stage: policy, shared estimator and other processes' load, one row per
 -- known kind of the list.
 --
--- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target.
+-- The policy as it is now: `adaptive` is whether the estimator is used at all; `slo` is null without a target.
 -- `estimate` is the estimator, null before the first fold: then its version counts as 0. It comes without
 -- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock of `now_us`.
 -- `sequence` numbers the last report of this worker; `others_rps` is what the others report, calls begun per second,
 -- without those that have not reported for two intervals. Raises nothing for unknown kinds: they have no row.
 create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.stage, worker text)
   returns table (
-    kind        text,
-    adaptive    boolean,
-    timeout_ms  integer,
-    min_ms      integer,
-    slo         float8,
-    interval_ms integer,
-    k_margin    integer,
-    estimate    jsonb,
-    sequence    bigint,
-    others_rps  float8,
-    now_us      bigint
+    kind text, adaptive boolean, timeout_ms integer, min_ms integer, slo float8, interval_ms integer, k_margin integer,
+    estimate jsonb, sequence bigint, others_rps float8, now_us bigint
   )
-  language plpgsql security definer
-  set jit = off
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_now constant timestamptz := tidegate.clock();

@@ -11,7 +11,6 @@ create or replace function tidegate.submit_with_callback(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 begin

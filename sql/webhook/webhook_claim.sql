@@ -11,7 +11,6 @@ create or replace function tidegate.webhook_claim(batch integer)
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz
   )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

@@ -28,8 +28,7 @@ $$;
 create or replace trigger webhook_outbox
   after update on tidegate.request
   referencing new table as new_rows
-  for each statement
-  execute function tidegate_internal.webhook_outbox();
+  for each statement execute function tidegate_internal.webhook_outbox();
 
 -- function kind_callback: Trigger on kind: its callback URL is allowed (TG009).
 --
@@ -44,8 +43,7 @@ $$;
 
 create or replace trigger kind_callback
   after insert or update of callback_url on tidegate.kind
-  for each row
-  execute function tidegate_internal.kind_callback();
+  for each row execute function tidegate_internal.kind_callback();
 
 -- function webhook_host_secret: Trigger on webhook_host: the first host makes a secret.
 --
@@ -62,5 +60,4 @@ $$;
 
 create or replace trigger webhook_host_secret
   after insert on tidegate.webhook_host
-  for each statement
-  execute function tidegate_internal.webhook_host_secret();
+  for each statement execute function tidegate_internal.webhook_host_secret();

@@ -209,7 +209,7 @@ async fn of_many_who_take_a_name_at_once_one_gets_it_and_the_same_key_is_made_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_changed_is_found_by_index_however_many_keys_there_are() {
+async fn changed_keys_are_found_by_index_however_many_keys_there_are() {
     let database = TestDatabase::uninitialised().await;
     database
         .execute(

@@ -398,7 +398,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn anybody_else_is_outside() {
+async fn a_user_without_a_group_role_may_do_nothing() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     run(
@@ -428,7 +428,7 @@ async fn anybody_else_is_outside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_made_by_an_admin_followed_by_an_api_and_its_hash_read_by_nobody() {
+async fn an_admin_makes_a_key_an_api_follows_it_and_no_role_reads_its_hash() {
     let database = TestDatabase::uninitialised().await;
     let create = "key_create('0123456789abcdef', 'shop', sha256('x'), '{submit}')";
     let revoke = "key_revoke('0123456789abcdef')";
@@ -482,7 +482,7 @@ async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_maintains_does_all_of_it() {
+async fn each_role_that_may_maintain_runs_every_duty() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
     for role in ["worker", "api", "admin"] {

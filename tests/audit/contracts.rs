@@ -377,7 +377,7 @@ async fn indicators_are_those_of_the_last_five_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_assertion_is_named_with_its_place_and_what_is_allowed() {
+async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
     let database = TestDatabase::new().await;
     let good = json!({"type": "dedup_window", "span_reorder_le": "1 hour"});
     for (bad, said) in [

@@ -85,7 +85,7 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
+async fn random_sequences_of_calls_leave_sound_histories() {
     let database = TestDatabase::unlimited().await;
     add_bucketed(&database).await;
     // No maintenance runs here: a deadline that passes would be missed.
@@ -202,7 +202,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
         remarks.last().unwrap().split("; ").collect::<Vec<_>>()[..2],
         [
             "8: claimed: by policy version 2: 3 attempts of 10000 ms",
-            "may look for a receipt, and not send"
+            "may search for a receipt, and not send"
         ],
         "{remarks:?}"
     );
@@ -275,7 +275,7 @@ async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_was_tampered_with_is_found_and_named() {
+async fn every_change_by_hand_is_found_and_named() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
     let id = eventful(&database).await;
     let event = "update tidegate.stored_event set";
@@ -310,7 +310,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
             format!("{event} transition_no = 12 {}", of(9)),
             vec![
                 "12: number 12 comes after number 9; comes after completed, which nothing leaves",
-                "the row says completed (number 9",
+                "the row is completed (number 9",
             ],
         ),
         // A step that is no step.
@@ -318,14 +318,14 @@ async fn whatever_was_tampered_with_is_found_and_named() {
             format!("{event} cause = 'verdict_accepted' {}", of(9)),
             vec![
                 "9: tx_in_flight → completed by verdict_accepted is no step of flow direct",
-                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by verdict_accepted)",
+                "the row is completed (number 9, by receipt), its history ends at completed (number 9, by verdict_accepted)",
             ],
         ),
         // An attempt too many, and one that was not counted.
         (
             format!("{event} attempt = attempt + 5 where request_id = $id and transition_no >= 8"),
             vec![
-                                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one look for a receipt",
+                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one search for a receipt",
                 "the row counts 3 sends, its history 8",
             ],
         ),
@@ -341,13 +341,13 @@ async fn whatever_was_tampered_with_is_found_and_named() {
                 .to_owned(),
             vec![
                 "10: comes after completed, which nothing leaves; completed → failure by internal_error is no step",
-                "the row says completed (number 9",
+                "the row is completed (number 9",
             ],
         ),
         // A row that disagrees: its status, its times, its count.
         (
             "update tidegate.request set req_status = 'failure' where id = $id".to_owned(),
-            vec!["the row says failure (number 9, by receipt), its history ends at completed"],
+            vec!["the row is failure (number 9, by receipt), its history ends at completed"],
         ),
         (
             "update tidegate.request set finished_at = '2026-01-01Z' where id = $id".to_owned(),
@@ -377,7 +377,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
                 .to_owned(),
             vec![
                 "after its deadline of",
-                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by claimed)",
+                "the row is completed (number 9, by receipt), its history ends at completed (number 9, by claimed)",
             ],
         ),
         (
@@ -391,7 +391,7 @@ async fn whatever_was_tampered_with_is_found_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_should_have_ended_is_named() {
+async fn a_request_past_its_deadline_is_a_finding() {
     let database = TestDatabase::unlimited().await;
     for (kind, status, ago, said) in [
         (
@@ -451,7 +451,7 @@ async fn a_clock_that_was_set_back_is_a_remark() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_cannot_be_replayed() {
+async fn an_unknown_request_cannot_be_replayed() {
     let database = TestDatabase::unlimited().await;
     let replay = async |id: &str| {
         let refused = database

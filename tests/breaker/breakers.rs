@@ -108,7 +108,7 @@ async fn slow_calls_trip_it_and_refusals_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
+async fn while_it_is_open_no_worker_claims_and_callers_get_a_long_retry_after() {
     let database = with_breaker().await;
     let mut session = Session::open(&database).await;
     tripped(&database, &mut session).await;

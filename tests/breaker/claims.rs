@@ -58,7 +58,7 @@ async fn an_open_breaker_of_another_kind_costs_a_claim_no_more_messages_than_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back() {
+async fn a_claim_at_a_half_open_breaker_waits_for_no_claim_that_gives_messages_back() {
     let database = with_breaker().await;
     submit_many(&database, "direct", 8).await;
     let proofs = submit_many(&database, "input_proof", 30).await;
@@ -129,7 +129,7 @@ async fn a_breaker_that_saw_a_clock_of_the_future_begins_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_put_off_for_half_a_minute_however_long_the_breaker_is_open() {
+async fn requests_are_snoozed_for_half_a_minute_however_long_the_breaker_is_open() {
     let database = with_breaker().await;
     open(&database, "1 hour").await;
     submit_many(&database, "direct", 3).await;

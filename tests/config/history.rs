@@ -26,7 +26,7 @@ async fn last(database: &TestDatabase) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_way_it_changes_it_is_on_record() {
+async fn every_way_to_change_the_configuration_is_recorded() {
     let database = TestDatabase::new().await;
     for (sql, recorded) in [
         (
@@ -348,7 +348,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_keeps_a_copy_hears_of_a_change_once_it_is_committed() {
+async fn processes_with_a_copy_are_notified_of_a_change_when_it_commits() {
     let database = TestDatabase::new().await;
     let mut listener = PgListener::connect(&database.url).await.unwrap();
     listener.listen_all(["tidegate_config", "tidegate_gate"]).await.unwrap();
@@ -442,7 +442,7 @@ async fn a_gate_is_held_released_and_never_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_close_a_gate_at_once_one_does() {
+async fn of_two_sessions_that_close_a_gate_at_once_one_does() {
     let database = TestDatabase::new().await;
     let mut first = Session::begin(&database).await;
     assert_eq!(

@@ -473,7 +473,7 @@ async fn a_queue_a_kind_or_a_stage_names_all_its_settings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed() {
+async fn invalid_values_are_refused_in_words_that_name_the_setting_and_the_allowed_values() {
     let database = TestDatabase::new().await.with_short_policies().await;
     let mut session = database.session().await;
     let before = value(&mut session, SNAPSHOT).await;
@@ -964,7 +964,7 @@ async fn of_several_settings_all_change_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_change_at_once_come_one_after_the_other_and_both_are_recorded() {
+async fn two_concurrent_changes_are_serialised_and_both_are_recorded() {
     let database = TestDatabase::new().await;
     let mut first = Session::begin(&database).await;
     first
@@ -992,7 +992,7 @@ async fn two_who_change_at_once_come_one_after_the_other_and_both_are_recorded()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_change_many_settings_at_once_never_deadlock() {
+async fn many_concurrent_changes_of_many_settings_never_deadlock() {
     let database = TestDatabase::new().await;
     // Any number of attempts is within the budget.
     database
@@ -1035,7 +1035,7 @@ async fn many_who_change_many_settings_at_once_never_deadlock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_while_the_backoff_is_set_sees_the_old_one_or_the_new_one() {
+async fn a_reader_gets_the_old_response_backoff_or_the_new_one() {
     let database = TestDatabase::new().await;
     let mut setter = Session::begin(&database).await;
     setter
@@ -1085,7 +1085,7 @@ async fn a_kind_cannot_take_the_name_of_a_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_an_admin_configures_and_everybody_may_look() {
+async fn only_an_admin_configures_and_every_role_reads_the_configuration() {
     let database = TestDatabase::new().await;
     for role in ["reader", "api", "worker", "admin"] {
         let mut session = crate::access::roles::login(&database, role).await;

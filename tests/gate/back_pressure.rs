@@ -170,7 +170,7 @@ async fn a_batch_is_told_when_there_is_room_for_all_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_put_off_is_waited_for() {
+async fn a_retry_after_waits_for_snoozed_messages() {
     let database = stage().await;
     let began = Instant::now();
     let mut session = Session::open(&database).await;
@@ -302,7 +302,7 @@ async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes() {
+async fn submissions_that_a_group_leaves_no_room_for_name_the_gate_that_it_closes() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     session
@@ -534,7 +534,7 @@ async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_me
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
+async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
     let database = stage().await;
     capped(&database).await;
     let mut holder = Session::begin(&database).await;
@@ -560,7 +560,7 @@ async fn capped(database: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_known_already_passes_no_gate() {
+async fn replays_pass_no_gate() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     let keyed = "submit('direct', '{}', 'k')";

@@ -55,7 +55,7 @@ async fn counted(session: &mut Session, gate: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
+async fn a_quota_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
     let (database, mut session) = stage(&[DIRECT]).await;
     for _ in 0..6 {
         assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
@@ -342,7 +342,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_queues_already_counts_from_the_first_moment() {
+async fn requests_in_queues_count_at_a_new_quota_from_the_first_moment() {
     let (database, mut session) = stage(&[]).await;
     submit_many(&database, "direct", 4).await;
     submit_many(&database, "public_decrypt", 3).await;
@@ -361,7 +361,7 @@ async fn what_is_in_queues_already_counts_from_the_first_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
+async fn requests_that_are_submitted_or_end_while_a_quota_is_made_are_counted_right() {
     let (database, mut session) = stage(&[]).await;
     submit_many(&database, "direct", 6).await;
     let mut submitting = Session::begin(&database).await;
@@ -418,7 +418,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
+async fn a_quota_that_is_made_under_load_counts_right_in_the_end() {
     let (database, mut session) = stage(&[]).await;
     let done = Arc::new(AtomicBool::new(false));
     let busy = |number: usize| {
@@ -457,7 +457,7 @@ async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
+async fn maintenance_goes_through_a_deep_queue_at_once_after_a_quota_was_made() {
     let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
     session
@@ -476,7 +476,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
+async fn maintenance_opens_a_quota_that_counted_requests_in_no_queue() {
     let (_database, mut session) = stage(&[DIRECT]).await;
     outcomes(&mut session, &batch("direct", 6)).await;
     // Ended by a session that did not see the quota.
@@ -554,7 +554,7 @@ async fn a_removed_quota_refuses_no_submission() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cap_of_a_kind_goes_with_the_kind() {
+async fn the_quota_of_a_kind_goes_with_the_kind() {
     let (database, mut session) = stage(&[]).await;
     session
         .execute(
@@ -571,7 +571,7 @@ async fn the_cap_of_a_kind_goes_with_the_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words() {
+async fn a_quota_changes_as_far_as_it_is_named_and_invalid_values_are_refused_in_words() {
     let (database, mut session) = stage(&["kind => 'direct', high_water => 9"]).await;
     let shown = "select high_water || ' ' || low_water || ' ' || mode from tidegate.gate where name = 'kind direct'";
     for (change, changed, expected) in [
@@ -644,7 +644,7 @@ async fn two_operators_at_once_make_one_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_is_held_by_hand_as_a_gate_is() {
+async fn a_quota_is_forced_as_a_gate_is() {
     let (database, mut session) = stage(&[ANN]).await;
     session
         .execute("select tidegate.gate_force('submitter ann', 'too_many_requests')")

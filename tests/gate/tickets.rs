@@ -282,7 +282,7 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_let_in_reaches_the_mark_and_never_passes_it() {
+async fn admitted_requests_reach_the_mark_and_never_pass_it() {
     let (deepest, deeper, let_in) = stress(stage().await, false).await;
     assert_eq!(deeper, 0, "{deepest} deep, {let_in} were let in");
     assert!(let_in > HIGH_WATER, "only {let_in} were let in");

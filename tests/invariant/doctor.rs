@@ -785,7 +785,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_legal_for_a_moment_is_no_violation() {
+async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
     let (database, mut session) = lived_in().await;
     // A mark that was lowered just now, a cap that is gone before those it counts, a deadline and a response of this moment.
     session
@@ -807,7 +807,7 @@ async fn what_is_legal_for_a_moment_is_no_violation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks_it_off() {
+async fn violations_found_so_far_are_shown_at_the_time_limit_and_on_an_interrupt() {
     let (database, mut session) = lived_in().await;
     session
         .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')")

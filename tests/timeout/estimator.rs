@@ -190,7 +190,7 @@ async fn fold_against(database: &TestDatabase, version: i64, end: &str) -> Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_fold_at_once_one_wins_and_the_other_leaves_no_report() {
+async fn of_two_concurrent_folds_one_wins_and_the_other_leaves_no_report() {
     let database = adaptive().await;
     // The very first, and then by version.
     assert_eq!(fold_against(&database, 0, "commit").await, "f");
@@ -209,7 +209,7 @@ async fn a_fold_that_is_rolled_back_leaves_the_turn_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_fold_until_they_win_each_win_once() {
+async fn many_processes_that_fold_until_they_win_win_once_each() {
     let database = adaptive().await;
     let start = std::sync::Arc::new(tokio::sync::Barrier::new(8));
     let mut all = tokio::task::JoinSet::new();
@@ -235,7 +235,7 @@ async fn many_who_fold_until_they_win_each_win_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_folded_for_who_is_gone_or_not_adaptive_and_what_was_stays() {
+async fn nothing_is_folded_for_a_deleted_or_not_adaptive_policy_and_the_estimator_stays() {
     let database = adaptive().await;
     let first = fold(0, &estimate(40), &report(1, 1.0), "w");
     for other in [
@@ -332,7 +332,7 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_or_makes_no_sense_is_refused_and_nothing_is_stored() {
+async fn missing_or_invalid_members_are_refused_and_nothing_is_stored() {
     let database = adaptive().await;
     let (good, seen) = (estimate(40), report(1, 1.0));
     for member in good.as_object().unwrap().keys() {
