@@ -13,7 +13,6 @@ declare
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
   v_free   uuid[];
   v_ended  record;
-  v_left   record;
 begin
   v_free := array(
     select r.id
@@ -47,14 +46,10 @@ begin
     where r.id = any(v_ended.ids);
   end if;
 
-  select array_agg(t.msg_id) as msg_ids, array_agg(t.id) as ids, array_agg(p_now + v_pause) as visible
-  into v_left
+  perform tidegate_internal.put_back(p_queue, array_agg(t.msg_id), array_agg(t.id), array_agg(p_now + v_pause))
   from unnest(p_ids, p_msg_ids) as t(id, msg_id)
   join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
   where r.queue = p_queue and r.req_status = v_status and r.lease is null;
-  if v_left.ids is not null then
-    perform tidegate_internal.put_back(p_queue, v_left.msg_ids, v_left.ids, v_left.visible);
-  end if;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('end_unclaimed');

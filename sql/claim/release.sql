@@ -38,10 +38,7 @@ begin
     return;
   end if;
 
-  perform tidegate_internal.put_back(
-    v_held.queue, v_freed.msg_ids, v_freed.ids,
-    array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
-  );
+  perform tidegate_internal.put_back(v_held.queue, v_freed.msg_ids, v_freed.ids);
   perform tidegate_internal.end_leases(v_held.queue, v_freed.ids, v_freed.tokens, null);
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
     perform tidegate_internal.breaker_record_calls(

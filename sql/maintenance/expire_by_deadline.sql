@@ -4,7 +4,6 @@
 -- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_deadline(batch integer default 1000, out expired bigint, out more boolean)
   language sql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
   select * from tidegate_internal.sweep_deadline('expire_by_deadline', 'deadline_at', 'overdue', batch);

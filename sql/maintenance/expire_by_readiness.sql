@@ -5,7 +5,6 @@
 create or replace function tidegate.expire_by_readiness(batch integer default 1000, out expired bigint,
   out more boolean)
   language sql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
   select * from tidegate_internal.sweep_deadline('expire_by_readiness', 'readiness_deadline_at', 'unready', batch);

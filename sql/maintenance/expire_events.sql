@@ -5,9 +5,7 @@
 -- So do the versions of policies that requests which are still kept may have been tried under: they are judged by them.
 -- Returns how many it deleted. Null in the setting: none.
 create or replace function tidegate.expire_events(batch integer default 1000)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_kept constant interval := (select s.event_retention from tidegate.setting as s);
   v_now  constant timestamptz := tidegate.clock();

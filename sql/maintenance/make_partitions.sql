@@ -5,7 +5,6 @@
 -- another transaction holds a lock, because waiting would block all later ones; the next call tries again.
 create or replace function tidegate.make_partitions(days_ahead integer default 3)
   returns setof text language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
   set lock_timeout = '200ms'
 as $$

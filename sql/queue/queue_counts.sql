@@ -4,9 +4,7 @@
 -- oldest. A request whose lease has run out waits for the claim that reaps it.
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
-  language plpgsql stable security definer
-  set jit = off
-as $$
+  language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
   v_now   timestamptz := tidegate.clock();

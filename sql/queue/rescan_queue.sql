@@ -9,9 +9,7 @@
 -- It also raises the due mark, to the first message due: without claims nothing else does, and each count from the mark
 -- on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'watermark');
   v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due');

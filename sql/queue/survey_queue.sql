@@ -8,9 +8,7 @@
 -- A survey that is killed leaves the one before. At both ends it only saves work: `waiting_before` counts the head and
 -- the newest numbers itself, so the survey matters for the stretches between.
 create or replace function tidegate.survey_queue(queue text, stretches integer default null)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_queue    constant text := survey_queue.queue;
   v_numbers  constant bigint := 16384;  -- of a stretch

@@ -10,9 +10,7 @@
 create or replace function tidegate_internal.waiting_before(
   p_queue text, p_msg_id bigint, p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns bigint language plpgsql stable
-  set jit = off
-as $$
+  returns bigint language plpgsql stable as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
   v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one

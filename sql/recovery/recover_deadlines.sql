@@ -22,7 +22,6 @@ create or replace function tidegate.recover_deadlines(
   out next_after uuid
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

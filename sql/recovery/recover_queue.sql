@@ -23,11 +23,7 @@ declare
   v_placed     bigint[];
   v_renumbered bigint := 0;
 begin
-  if p_freed is not null then
-    perform tidegate_internal.put_back(
-      p_queue, p_freed, p_freed_ids, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)])
-    );
-  end if;
+  perform tidegate_internal.put_back(p_queue, p_freed, p_freed_ids);
   if p_reset_ids is not null then
     update tidegate.request as r
     set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered', lease = null
@@ -96,14 +92,9 @@ begin
   end if;
   -- Last: deleting may wait for the drain lock of the queue, which comes after the watermark lock.
   if p_unknown_ids is not null then
-    update tidegate.request as r
-    set
-      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null,
-      msg_id = null,
-      lease = null,
-      error = tidegate_internal.error_json(
-        'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
-    where r.id = any(p_unknown_ids) and r.req_status = 'tx_in_flight';
+    perform tidegate_internal.end_unclaimable(
+      p_unknown_ids, array_fill('unknown'::text, array[cardinality(p_unknown_ids)])
+    );
     perform tidegate_internal.delete_messages(p_queue, p_done);
     if p_queue is not null then
       perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');

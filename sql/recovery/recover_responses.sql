@@ -10,7 +10,6 @@ create or replace function tidegate.recover_responses(
   out more    boolean
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -14,7 +14,6 @@ create or replace function tidegate.remove_stray_messages(
   out next_after bigint
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

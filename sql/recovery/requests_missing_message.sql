@@ -15,9 +15,7 @@ create or replace function tidegate_internal.requests_missing_message(
   out examined  bigint,
   out next_after uuid
 )
-  language plpgsql stable
-  set jit = off
-as $$
+  language plpgsql stable as $$
 declare
   v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
   v_live     uuid[];

@@ -6,7 +6,6 @@
 -- settle of the check then moves nothing.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

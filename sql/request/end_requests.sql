@@ -11,14 +11,7 @@ create or replace function tidegate_internal.end_requests(
   p_causes text[],
   p_error  jsonb
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql as $$
 #variable_conflict use_column
 declare
   v_seen  record;
@@ -87,3 +80,4 @@ begin
   return query select unnest(v_moved.ids), p_to;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('end_requests');

@@ -3,7 +3,6 @@
 -- `error` is {"code", "message", "retryable"}.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
   returns table (id uuid, req_status tidegate.request_status) language sql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
   select tidegate_internal.lock_recovery_shared();

@@ -5,7 +5,6 @@
 -- {"code", "message", "retryable"}. Returns the requests that moved.
 create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null)
   returns table (id uuid, req_status tidegate.request_status) language sql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
   select tidegate_internal.lock_recovery_shared();

@@ -19,7 +19,6 @@ create or replace function tidegate.list_requests(
     next_before uuid
   )
   language plpgsql stable security definer
-  set jit = off
   -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
   set plan_cache_mode = force_custom_plan
 as $$

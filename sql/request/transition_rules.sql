@@ -1,6 +1,7 @@
 -- The state machine, as rows: a transition that is not listed here is impossible. `docs/state-machine.md` draws the
 -- same.
-create temporary table wanted_rule on commit drop as
+delete from tidegate.transition_rule;
+insert into tidegate.transition_rule (flow, from_status, to_status, cause)
 select flow::tidegate.flow, from_status::tidegate.request_status, to_status::tidegate.request_status, cause
 from (values
   ('{decrypt}', null, 'queued', '{submitted}'),
@@ -29,16 +30,3 @@ from (values
 ) as rule(flows, from_status, to_status, causes)
 cross join unnest(rule.flows::text[]) as flow
 cross join unnest(rule.causes::text[]) as cause;
-
-delete from tidegate.transition_rule as t
-where not exists (
-  select
-  from wanted_rule as w
-  where w.flow = t.flow and w.from_status is not distinct from t.from_status
-    and w.to_status = t.to_status and w.cause = t.cause
-);
-
-insert into tidegate.transition_rule (flow, from_status, to_status, cause)
-select w.flow, w.from_status, w.to_status, w.cause from wanted_rule as w
-except
-select t.flow, t.from_status, t.to_status, t.cause from tidegate.transition_rule as t;

@@ -5,7 +5,6 @@
 -- counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
