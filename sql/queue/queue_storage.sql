@@ -1,8 +1,8 @@
 -- queue_storage: Trigger on queue: a new row brings its pgmq table, its counters and its gate with it; a changed one
 -- wakes the workers.
 --
--- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq. A new limit
--- or a pause holds at once: workers that sleep until the old limit allows more read it again.
+-- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq. A new
+-- limit or a pause holds at once: workers that sleep until the old limit allows more read it again.
 create or replace function tidegate_internal.queue_storage()
   returns trigger language plpgsql security definer as $$
 begin

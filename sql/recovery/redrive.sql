@@ -41,9 +41,7 @@ declare
   v_refused uuid[];
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
-  if redrive.kind is not null and not exists (select from tidegate.kind as k where k.name = redrive.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', redrive.kind);
-  end if;
+  perform tidegate_internal.require_kind(redrive.kind) where redrive.kind is not null;
   if coalesce(batch, 0) not between 1 and 10000 then
     raise exception using errcode = 'TG007', message = format('a batch is 1 to 10000 requests, not %s', batch);
   end if;
@@ -103,34 +101,23 @@ begin
   loop
     begin
       with asked as materialized (
-        select o.id, o.callback_url, s.id as new_id, s.outcome, s.retry_after_seconds as seconds, o.place
-        from (
-          select r.id, r.callback_url, row_number() over (order by r.id) as place
-          from tidegate.request as r
-          where r.id = any(v_group)
-        ) as o
-        join tidegate_internal.submit_requests(
-          v_found.kinds[1], array(select r.payload from tidegate.request as r
-            where r.id = any(v_group) order by r.id), null,
-          array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
-        ) with ordinality as s(
-          id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, place
-        ) on s.place = o.place
+        select v_group[s.place] as id, s.id as new_id, s.outcome = 'accepted' as is_new, s.seconds
+        from tidegate_internal.submit_requests(
+          v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
+          null, array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
+        ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place)
       ), linked as (
         insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)
         select a.id, a.new_id, left(coalesce(redrive.actor, nullif(current_setting('tidegate.actor', true), '')), 200)
         from asked as a
         where a.new_id is not null
-        returning request_id
       )
       select
         array_agg(a.id order by a.id) filter (where a.new_id is not null) as ids,
         array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
-        array_agg(a.new_id) filter (where a.outcome = 'accepted' and a.callback_url is not null) as calling,
-        array_agg(a.callback_url) filter (where a.outcome = 'accepted' and a.callback_url is not null) as callbacks,
+        array_agg(a.is_new order by a.id) filter (where a.new_id is not null) as are_new,
         array_agg(a.id) filter (where a.new_id is null) as refused,
-        max(a.seconds) filter (where a.new_id is null) as seconds,
-        (select count(*) from linked) as linked
+        max(a.seconds) filter (where a.new_id is null) as seconds
       into v_done
       from asked as a;
       exit;
@@ -146,12 +133,11 @@ begin
   end loop;
 
   if unfit_ids = '{}' then
-    if v_done.calling is not null then
-      update tidegate.request as r
-      set callback_url = c.url
-      from unnest(v_done.calling, v_done.callbacks) as c(id, url)
-      where r.id = c.id;
-    end if;
+    update tidegate.request as r
+    set callback_url = o.callback_url
+    from unnest(v_done.ids, v_done.new_ids, v_done.are_new) as n(id, new_id, is_new)
+    join tidegate.request as o on o.id = n.id
+    where r.id = n.new_id and n.is_new and o.callback_url is not null;
     ids := coalesce(v_done.ids, '{}');
     new_ids := coalesce(v_done.new_ids, '{}');
     redriven := cardinality(ids);

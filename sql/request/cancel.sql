@@ -5,9 +5,7 @@
 -- `not_cancellable` with the status that forbids it, or `unknown`. A request under a check is cancelled too: the
 -- settle of the check then moves nothing.
 create or replace function tidegate.cancel(id uuid)
-  returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_now  tidegate.request_status;

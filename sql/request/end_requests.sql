@@ -11,7 +11,9 @@ create or replace function tidegate_internal.end_requests(
   p_causes text[],
   p_error  jsonb
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql
+  set plan_cache_mode = force_generic_plan
+as $$
 #variable_conflict use_column
 declare
   v_seen  record;

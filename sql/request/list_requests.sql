@@ -35,10 +35,7 @@ declare
   v_found    uuid[] := '{}';
   v_next     uuid;
 begin
-  if not exists (select from tidegate.kind as k where k.name = list_requests.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', list_requests.kind);
-  end if;
-
+  perform tidegate_internal.require_kind(list_requests.kind);
   -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
   -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
   for v_row in

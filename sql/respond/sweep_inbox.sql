@@ -16,27 +16,23 @@ declare
 begin
   if everything then
     v_from := -1;
+    v_to := 9223372036854775807;
   else
     select count(*) as found, max(s.id) as last into v_slice
     from (
       select i.id from tidegate.response_inbox as i where not i.late and i.id > v_from order by i.id limit batch
     ) as s;
     v_to := v_slice.last;
-    if v_slice.found < batch then
-      -- From the beginning, next time.
-      if v_from > 0 then
-        perform setval('tidegate.inbox_cursor', 0);
-      end if;
-    else
-      perform setval('tidegate.inbox_cursor', v_to);
-    end if;
+    -- After the last slice the next call goes on from the beginning.
+    perform setval('tidegate.inbox_cursor', case v_slice.found when batch then v_to else 0 end)
+    where v_from > 0 or v_slice.found = batch;
     if v_to is null then
       return 0;
     end if;
   end if;
 
   delete from tidegate.response_inbox as i
-  where not i.late and i.id > v_from and (v_to is null or i.id <= v_to) and i.request_id is null
+  where not i.late and i.id > v_from and i.id <= v_to and i.request_id is null
     and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
     and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
   get diagnostics v_expired = row_count;
@@ -48,7 +44,7 @@ begin
     select i.reference
     from tidegate.response_inbox as i
     join tidegate.request_reference as f on f.reference = i.reference
-    where not i.late and i.request_id is null and i.id > v_from and (v_to is null or i.id <= v_to)
+    where not i.late and i.request_id is null and i.id > v_from and i.id <= v_to
     order by i.id
     limit batch
   ));
@@ -61,7 +57,7 @@ begin
     from tidegate.response_inbox as i
     left join tidegate.request_reference as f on f.reference = i.reference
     join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
-    where not i.late and i.id > v_from and (v_to is null or i.id <= v_to)
+    where not i.late and i.id > v_from and i.id <= v_to
       and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     order by i.id
     limit batch

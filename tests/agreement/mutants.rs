@@ -196,8 +196,8 @@ const MUTANTS: [Mutant; 16] = [
         name: "a share too many",
         changes: &[(
             "apply_response",
-            "if v_parts < v_request.response_threshold then",
-            "if v_parts <= v_request.response_threshold then",
+            "< v_request.response_threshold then",
+            "<= v_request.response_threshold then",
         )],
     },
 ];
