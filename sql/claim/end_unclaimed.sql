@@ -34,17 +34,7 @@ begin
   ) as f
   where f.fate is not null;
 
-  if p_stage = 'tx' then
-    perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
-  else
-    update tidegate.request as r
-    set
-      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
-      queue = null, msg_id = null,
-      error = tidegate_internal.error_json(
-        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
-    where r.id = any(v_ended.ids);
-  end if;
+  perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
 
   perform tidegate_internal.put_back(p_queue, array_agg(t.msg_id), array_agg(t.id), array_agg(p_now + v_pause))
   from unnest(p_ids, p_msg_ids) as t(id, msg_id)

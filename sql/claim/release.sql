@@ -14,21 +14,19 @@ begin
     return;
   end if;
 
-  with moved as (
+  with freed as (
     update tidegate.request as r
     set
-      req_status = 'processing', transition_no = r.transition_no + 1, cause = 'released',
-      tx_attempt = greatest(r.tx_attempt - 1, 0), lease = null
+      req_status = case r.req_status when 'queued' then r.req_status else 'processing' end,
+      transition_no = r.transition_no + (r.req_status <> 'queued')::integer,
+      cause = case r.req_status when 'queued' then r.cause else 'released' end,
+      worker = case r.req_status when 'queued' then null else r.worker end, lease = null,
+      readiness_attempt = greatest(r.readiness_attempt - (r.req_status = 'queued')::integer, 0),
+      tx_attempt = greatest(r.tx_attempt - (r.req_status <> 'queued')::integer, 0)
     from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
-    where r.id = any(array[h.id]) and r.req_status = 'tx_in_flight'
+    where r.id = any(array[h.id]) and r.req_status in ('queued', 'tx_in_flight')
     returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
-  ), unchecked as (
-    update tidegate.request as r
-    set readiness_attempt = greatest(r.readiness_attempt - 1, 0), worker = null, lease = null
-    from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
-    where r.id = any(array[h.id]) and r.req_status = 'queued'
-    returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
-  ), freed as (select * from moved union all select * from unchecked)
+  )
   select
     array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids,
     array_agg(f.kind) as kinds, array_agg(f.token) as tokens, array_agg(f.claimed) as claimed

@@ -18,6 +18,7 @@ declare
   v_first   bigint;
   v_visible timestamptz;
   v_due_us  bigint;
+  v_next_us bigint;
   v_found   bigint := 0;
   v_freed   bigint;
 begin
@@ -50,8 +51,7 @@ begin
     perform tidegate_internal.watermark_lower(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
-  -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after
-  -- `recover`.
+  -- A search below the kinds' marks would read each message there: a claim does it once an hour, and after `recover`.
   delete from tidegate.kind_watermark as m
   where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
 
@@ -69,26 +69,18 @@ begin
     v_found := v_found + (v_visible is not null)::integer;
   end if;
 
-  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
     tidegate_internal.queue_table(rescan_queue.queue)
-  ) into v_visible using least(v_now, to_timestamp(v_due_us / 1000000.0));
-  if v_visible is not null then
-    perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
+  ) into v_visible using v_now;
+  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
+  -- A little behind the present, as in `watermarks_advance`.
+  v_next_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
+  if v_visible <= to_timestamp(v_due_us / 1000000.0) then
+    perform setval(v_due, greatest(v_next_us, 1));
     v_found := v_found + 1;
-  elsif v_due_us > v_now_us then
-    perform setval(v_due, v_now_us);
-  else
-    execute format(
-      $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
-      tidegate_internal.queue_table(rescan_queue.queue)
-    ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
-    -- A little behind the present, as in `watermarks_advance`.
-    v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
-    if v_now_us > v_due_us then
-      perform setval(v_due, v_now_us);
-    end if;
+  elsif v_next_us > v_due_us or v_due_us > v_now_us then
+    perform setval(v_due, v_next_us);
   end if;
 
   return v_found + v_freed;

@@ -37,7 +37,7 @@ as $$
 declare
   v_found   record;
   v_group   uuid[];
-  v_done    record;
+  v_are_new boolean[];
   v_refused uuid[];
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
@@ -113,12 +113,11 @@ begin
         where a.new_id is not null
       )
       select
-        array_agg(a.id order by a.id) filter (where a.new_id is not null) as ids,
-        array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
-        array_agg(a.is_new order by a.id) filter (where a.new_id is not null) as are_new,
-        array_agg(a.id) filter (where a.new_id is null) as refused,
-        max(a.seconds) filter (where a.new_id is null) as seconds
-      into v_done
+        coalesce(array_agg(a.id order by a.id) filter (where a.new_id is not null), '{}'),
+        coalesce(array_agg(a.new_id order by a.id) filter (where a.new_id is not null), '{}'),
+        array_agg(a.is_new order by a.id) filter (where a.new_id is not null),
+        array_agg(a.id) filter (where a.new_id is null), max(a.seconds) filter (where a.new_id is null)
+      into ids, new_ids, v_are_new, v_refused, retry_after_seconds
       from asked as a;
       exit;
     exception when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
@@ -132,18 +131,12 @@ begin
     end;
   end loop;
 
-  if unfit_ids = '{}' then
-    update tidegate.request as r
-    set callback_url = o.callback_url
-    from unnest(v_done.ids, v_done.new_ids, v_done.are_new) as n(id, new_id, is_new)
-    join tidegate.request as o on o.id = n.id
-    where r.id = n.new_id and n.is_new and o.callback_url is not null;
-    ids := coalesce(v_done.ids, '{}');
-    new_ids := coalesce(v_done.new_ids, '{}');
-    redriven := cardinality(ids);
-    v_refused := v_done.refused;
-    retry_after_seconds := v_done.seconds;
-  end if;
+  update tidegate.request as r
+  set callback_url = o.callback_url
+  from unnest(redrive.ids, redrive.new_ids, v_are_new) as n(id, new_id, is_new)
+  join tidegate.request as o on o.id = n.id
+  where r.id = n.new_id and n.is_new and o.callback_url is not null;
+  redriven := cardinality(ids);
   if v_refused is null or not exists (
     select
     from tidegate.kind as k
@@ -161,8 +154,9 @@ begin
   end if;
   -- Requests behind next_after are examined again by the next call.
   refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
-  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null
-    or u.id <= next_after order by u.id);
+  unfit_ids := array(
+    select u.id from unnest(unfit_ids) as u(id) where next_after is null or u.id <= next_after order by u.id
+  );
   unfit := cardinality(unfit_ids);
   unfit_reasons := unfit_reasons[1 : unfit];
 end;
