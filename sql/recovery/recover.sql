@@ -16,21 +16,10 @@
 -- `dry_run` counts and changes nothing, and leaves out requests past a deadline: `recover_deadlines` ends those.
 -- `run` is the record that counts it.
 create or replace function tidegate.recover(
-  batch          integer default 1000,
-  after          uuid default null,
-  dry_run        boolean default false,
-  kind           text default null,
-  reset_all      boolean default false,
-  force          boolean default false,
-  run            bigint default null,
-  out examined   bigint,
-  out reset      bigint,
-  out ended      bigint,
-  out rebuilt    bigint,
-  out renumbered bigint,
-  out counted    bigint,
-  out ids        uuid[],
-  out next_after uuid
+  batch integer default 1000, after uuid default null, dry_run boolean default false, kind text default null,
+  reset_all boolean default false, force boolean default false, run bigint default null,
+  out examined bigint, out reset bigint, out ended bigint, out rebuilt bigint, out renumbered bigint,
+  out counted bigint, out ids uuid[], out next_after uuid
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan

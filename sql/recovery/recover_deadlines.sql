@@ -10,16 +10,9 @@
 --   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from then
 -- `dry_run` counts and changes nothing. `run` is the record that counts it.
 create or replace function tidegate.recover_deadlines(
-  batch          integer default 1000,
-  after          uuid default null,
-  dry_run        boolean default false,
-  kind           text default null,
-  run            bigint default null,
-  out examined   bigint,
-  out expired    bigint,
-  out dated      bigint,
-  out ids        uuid[],
-  out next_after uuid
+  batch integer default 1000, after uuid default null, dry_run boolean default false, kind text default null,
+  run bigint default null,
+  out examined bigint, out expired bigint, out dated bigint, out ids uuid[], out next_after uuid
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan

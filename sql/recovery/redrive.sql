@@ -14,22 +14,10 @@
 -- there may be done again. A caller who repeats the old idempotency key gets the new request. `dry_run` counts what
 -- there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
-  batch                   integer default 100,
-  after                   uuid default null,
-  kind                    text default null,
-  since                   timestamptz default null,
-  code                    text default null,
-  dry_run                 boolean default false,
-  actor                   text default null,
-  out redriven            bigint,
-  out refused             bigint,
-  out retry_after_seconds integer,
-  out ids                 uuid[],
-  out new_ids             uuid[],
-  out unfit               bigint,
-  out unfit_ids           uuid[],
-  out unfit_reasons       text[],
-  out next_after          uuid
+  batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
+  code text default null, dry_run boolean default false, actor text default null,
+  out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
+  out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan

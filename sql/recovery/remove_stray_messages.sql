@@ -5,13 +5,9 @@
 -- have been examined, and returns how many it removed and where to continue (`next_after`, null at the end). A message
 -- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is the record that counts them.
 create or replace function tidegate.remove_stray_messages(
-  queue          text,
-  batch          integer default 1000,
-  after          bigint default null,
-  dry_run        boolean default false,
-  run            bigint default null,
-  out removed    bigint,
-  out next_after bigint
+  queue text, batch integer default 1000, after bigint default null, dry_run boolean default false,
+  run bigint default null,
+  out removed bigint, out next_after bigint
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan

@@ -4,16 +4,8 @@
 -- in id order, and stops at `p_batch` that are damaged: `examined` is how many it examined, `next_after` where to
 -- continue (null at the end). Nothing is locked, so that a sound queue costs little more than reading it.
 create or replace function tidegate_internal.requests_missing_message(
-  p_after       uuid,
-  p_kind        text,
-  p_batch       integer,
-  p_window      integer,
-  p_reset_all   boolean,
-  out ids       uuid[],
-  out queues    text[],
-  out msg_ids   bigint[],
-  out examined  bigint,
-  out next_after uuid
+  p_after uuid, p_kind text, p_batch integer, p_window integer, p_reset_all boolean,
+  out ids uuid[], out queues text[], out msg_ids bigint[], out examined bigint, out next_after uuid
 )
   language plpgsql stable as $$
 declare

@@ -5,11 +5,7 @@
 -- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
 -- moved. To end more than one request, call `lock_recovery_shared` first.
 create or replace function tidegate_internal.end_requests(
-  p_ids    uuid[],
-  p_from   tidegate.request_status[],
-  p_to     tidegate.request_status,
-  p_causes text[],
-  p_error  jsonb
+  p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
   set plan_cache_mode = force_generic_plan

@@ -6,13 +6,9 @@
 -- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
 -- nothing (more). Raises TG002 for an unknown kind.
 create or replace function tidegate.list_requests(
-  kind      text,
-  states    tidegate.request_status[] default null,
-  since     timestamptz default null,
-  before    uuid default null,
-  submitter text default null,
-  page      integer default 100,
-  examine   integer default 10000
+  kind text, states tidegate.request_status[] default null, since timestamptz default null,
+  before uuid default null, submitter text default null, page integer default 100,
+  examine integer default 10000
 )
   returns table (
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
