@@ -12,7 +12,7 @@ declare
   v_due     timestamptz;
   v_next    timestamptz;
   v_free    timestamptz;
-  -- Null where they are all of the queue's kinds: then no request is looked at for its kind.
+  -- Null where they are all of the queue's kinds: then no request is read for its kind.
   v_kinds   text[] := tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds);
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then

@@ -11,16 +11,8 @@ create or replace function tidegate_internal.end_unclaimed(
 declare
   v_pause  constant interval := '250 ms';
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
-  v_free   uuid[];
   v_ended  record;
 begin
-  v_free := array(
-    select r.id
-    from unnest(p_ids, p_msg_ids) as t(id, msg_id)
-    join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
-    where r.queue = p_queue and r.req_status = v_status and r.lease is null
-    for update of r skip locked
-  );
   select array_agg(f.id) as ids, array_agg(f.fate) as fates into v_ended
   from (
     select r.id, case
@@ -28,12 +20,16 @@ begin
         or r.req_status = 'queued' and r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
       when r.deadline_at <= p_now or r.req_status = 'queued' and r.readiness_deadline_at <= p_now then 'expired'
     end as fate
-    from tidegate.request as r
+    from (
+      select r.*
+      from unnest(p_ids, p_msg_ids) as t(id, msg_id)
+      join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
+      where r.queue = p_queue and r.req_status = v_status and r.lease is null
+      for update of r skip locked
+    ) as r
     join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = p_stage
-    where r.id = any(v_free)
   ) as f
   where f.fate is not null;
-
   perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
 
   perform tidegate_internal.put_back(p_queue, array_agg(t.msg_id), array_agg(t.id), array_agg(p_now + v_pause))

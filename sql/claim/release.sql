@@ -1,10 +1,9 @@
--- release: Gives back requests whose check or send has not begun, with their attempt; returns those given back.
+-- release: Ends the claim of requests whose check or send has not begun, without an attempt; returns those released.
 --
--- A queued request stays queued; one in flight goes back to processing. The attempt is given back too. Returns the
--- requests given back; a missing one was not this holder's any more.
+-- A queued request stays queued; one in flight goes back to processing. Its attempt is not counted. A request missing
+-- from the result was not this holder's any more.
 create or replace function tidegate.release(leases tidegate.lease[])
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_held  record;
   v_freed record;

@@ -5,7 +5,6 @@
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
   language plpgsql stable security definer as $$
-#variable_conflict use_column
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;

@@ -19,8 +19,7 @@ declare
   v_visible timestamptz;
   v_due_us  bigint;
   v_next_us bigint;
-  v_found   bigint := 0;
-  v_freed   bigint;
+  v_found   bigint;
 begin
   perform tidegate_internal.require_queue(rescan_queue.queue);
   -- Its storage may have been dropped.
@@ -37,7 +36,7 @@ begin
       and not tidegate.is_held(h.until, h.lease_ms, tidegate.clock())
     for update skip locked
   );
-  get diagnostics v_freed = row_count;
+  get diagnostics v_found = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'watermark'));
   v_now := tidegate.clock();
@@ -83,7 +82,7 @@ begin
     perform setval(v_due, v_next_us);
   end if;
 
-  return v_found + v_freed;
+  return v_found;
 end;
 $$;
 select tidegate_internal.allow('rescan_queue', '{api,worker,admin}');

@@ -62,7 +62,7 @@ begin
         (
           select count(*) filter (where near.vt <= p_now)
           from first
-          -- The limit bounds the look, and the time is none of its conditions: else the index on the time would serve
+          -- The limit bounds the read, and the time is none of its conditions: else the index on the time would serve
           -- it.
           cross join lateral (
             select m.vt

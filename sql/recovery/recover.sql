@@ -35,10 +35,8 @@ begin
 
   if not dry_run then
     perform tidegate_internal.require_read_committed('recover');
-  end if;
-  -- Only in the first batch: it counts the messages of each queue.
-  if not dry_run and recover.after is null then
-    perform tidegate.recover_storage(run => recover.run);
+    -- Only in the first batch: it counts the messages of each queue.
+    perform tidegate.recover_storage(run => recover.run) where recover.after is null;
   end if;
   -- In every batch, because the fleet may come back between two.
   if reset_all and not force and not dry_run and exists (
@@ -169,11 +167,9 @@ begin
     from missing as m;
   end if;
 
-  if rebuilt + counted > 0 and not dry_run then
-    perform tidegate_internal.gate_evaluate(g.name, 'accepting')
-      from (select g.name from tidegate.gate as g order by g.name) as g;
-  end if;
   if not dry_run then
+    perform tidegate_internal.gate_evaluate(g.name, 'accepting')
+    from (select g.name from tidegate.gate as g where rebuilt + counted > 0 order by g.name) as g;
     perform tidegate_internal.record_recovery(run, jsonb_build_object(
       'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
     ));

@@ -6,7 +6,6 @@
 create or replace function tidegate.recover_counts(dry_run boolean default false, run bigint default null)
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
   language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_counts bigint;
 begin

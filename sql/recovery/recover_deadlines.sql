@@ -19,7 +19,6 @@ create or replace function tidegate.recover_deadlines(
 as $$
 declare
   v_now    timestamptz := tidegate.clock();
-  v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
   v_live   uuid[];
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
@@ -36,7 +35,8 @@ begin
   v_live := array(
     select r.id
     from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+    where r.id > coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
       and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
     order by r.id
     limit v_window

@@ -9,7 +9,6 @@ create or replace function tidegate_internal.requests_missing_message(
 )
   language plpgsql stable as $$
 declare
-  v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
   v_live     uuid[];
   v_messages text;
 begin
@@ -17,8 +16,8 @@ begin
   v_live := array(
     select r.id
     from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight')
-      and (p_kind is null or r.kind = p_kind)
+    where r.id > coalesce(p_after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
     order by r.id
     limit p_window
   );

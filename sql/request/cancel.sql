@@ -6,7 +6,6 @@
 -- settle of the check then moves nothing.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 begin
   -- Ten tries, because a request that moves from one queue to the other is missed by one of them.
   for v_try in 1 .. 10 loop
@@ -16,7 +15,10 @@ begin
     );
     select
       r.req_status,
-      case when r.req_status = 'failure' and r.error ->> 'code' = 'cancelled' then 'cancelled' else 'not_cancellable' end
+      case
+        when r.req_status = 'failure' and r.error ->> 'code' = 'cancelled' then 'cancelled'
+        else 'not_cancellable'
+      end
     into req_status, outcome
     from tidegate.request as r
     where r.id = cancel.id;

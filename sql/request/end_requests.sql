@@ -10,7 +10,6 @@ create or replace function tidegate_internal.end_requests(
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
   set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
   v_seen  record;
   v_moved record;
@@ -58,7 +57,7 @@ begin
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
   loop
     -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
-    -- that came back since the first look may be locked by a transaction that waits for its row: a claim removes it
+    -- that came back since the first read may be locked by a transaction that waits for its row: a claim removes it
     -- later.
     execute format(
       $sql$

@@ -18,7 +18,6 @@
 -- Raises TG006 when there is no such request.
 create or replace function tidegate.explain(id uuid)
   returns table (reason text, sentence text, figures jsonb) language plpgsql stable security definer as $$
-#variable_conflict use_column
 declare
   v_now     constant timestamptz := tidegate.clock();
   v_request tidegate.request;

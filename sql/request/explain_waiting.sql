@@ -3,7 +3,6 @@
 -- One snapshot, but for limits that are counted in sequences.
 create or replace function tidegate_internal.explain_waiting(p_request tidegate.request, p_now timestamptz)
   returns table (reason text, sentence text, figures jsonb) language plpgsql stable as $$
-#variable_conflict use_column
 declare
   v_stage    constant tidegate.stage := (case p_request.req_status when 'queued' then 'readiness' else 'tx' end);
   v_call     constant text := case v_stage when 'readiness' then 'check' else 'send' end;
@@ -101,7 +100,7 @@ begin
             ) then 'ends it as outcome_unknown, because it may have been sent'
             when v_attempt - v_free >= v_policy.attempts + (v_stage = 'tx')::integer
               then 'ends it, because its attempts are used up'
-            when v_stage = 'tx' then 'takes it, and looks for a receipt first'
+            when v_stage = 'tx' then 'takes it, and searches for its receipt first'
             else 'takes it'
           end),
         jsonb_build_object('worker', coalesce(v_lease.worker, p_request.worker), 'attempt', v_attempt)

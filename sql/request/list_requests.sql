@@ -18,7 +18,6 @@ create or replace function tidegate.list_requests(
   -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
   set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
 declare
   v_page     integer := least(greatest(coalesce(list_requests.page, 100), 1), 1000);
   v_examine  integer := least(greatest(coalesce(list_requests.examine, 10000), v_page), 100000);

@@ -82,7 +82,7 @@ create or replace trigger request_guard
   before delete on tidegate.request
   for each row execute function tidegate_internal.request_guard();
 
--- The functions that submit are trusted to insert what is legal and to count it: they say so by a setting of their own.
+-- The functions that submit are trusted to insert what is legal and to count it: a setting of their own shows it.
 create or replace trigger request_guard_of_inserts
   before insert on tidegate.request
   for each row

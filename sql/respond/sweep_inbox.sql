@@ -8,11 +8,10 @@ create or replace function tidegate.sweep_inbox(batch integer default 1000, ever
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_from    bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
-  v_to      bigint;
-  v_slice   record;
-  v_ids     uuid[];
-  v_expired bigint;
+  v_from  bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
+  v_to    bigint;
+  v_slice record;
+  v_ids   uuid[];
 begin
   if everything then
     v_from := -1;
@@ -31,14 +30,17 @@ begin
     end if;
   end if;
 
-  delete from tidegate.response_inbox as i
-  where not i.late and i.id > v_from and i.id <= v_to and i.request_id is null
-    and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
-    and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
-  get diagnostics v_expired = row_count;
-  if v_expired > 0 then
-    update tidegate.inbox_total set expired = expired + v_expired;
-  end if;
+  with gone as (
+    delete from tidegate.response_inbox as i
+    where not i.late and i.id > v_from and i.id <= v_to and i.request_id is null
+      and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
+      and not exists (select from tidegate.request_reference as f where f.reference = i.reference)
+    returning 1
+  )
+  update tidegate.inbox_total as t
+  set expired = t.expired + g.responses
+  from (select count(*) as responses from gone) as g
+  where g.responses > 0;
 
   perform tidegate_internal.lock_names('reference', array(
     select i.reference

@@ -6,7 +6,7 @@
 -- by a timeout or a 5xx: that uses an attempt, and the request ends when the policy's `retry_on` does not list the
 -- error (queued → failure), when no attempt is left, or when the next check would begin later than the policy's
 -- deadline less its margin, counted from the first of the checks that have failed in a row (queued → timed_out).
--- `after` (one per lease, null: by the policy's backoff) says when the next check is due; `took_ms` and `hedges` (one
+-- `after` (one per lease, null: by the policy's backoff) is when the next check is due; `took_ms` and `hedges` (one
 -- per lease, or null) how long this one took, and how many more were made for it. The policy is the one in force when
 -- the check began.
 --
@@ -16,7 +16,6 @@ create or replace function tidegate.settle_snooze(
   took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_held  record;
   v_now   timestamptz := tidegate.clock();
