@@ -15,7 +15,6 @@ create or replace function tidegate.claim_readiness(
     first_byte_ms integer, body_ms integer, policy_version integer, probe boolean, adaptive boolean
   )
   language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_taken   record;
   v_claimed integer;

@@ -20,7 +20,7 @@ declare
 begin
   perform tidegate_internal.require_lease_time(p_lease_for);
   perform tidegate_internal.require_read_committed('claim_' || p_stage);
-  -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
+  -- Null where all of the queue's kinds are taken: then no request is read for its kind.
   kinds := tidegate_internal.kinds_left(p_queue, p_stage, p_kinds);
   batch := greatest(p_batch, 0);
   if v_queue.paused or batch = 0 or 0 in (v_queue.per_seconds, v_queue.max_concurrency) then

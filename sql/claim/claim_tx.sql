@@ -7,9 +7,9 @@
 --
 -- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer
 -- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand
--- for a request in this stage are removed on the way. A request whose sender was lost (its lease ran out) is handed out
--- again, before others, with `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it
--- ends as outcome_unknown. `attempt` > `attempts_max` means: look, but do not send again.
+-- for a request in this stage are removed on the way. A request whose worker was lost (its lease ran out) is handed out
+-- again, before others, with `attempt` > 1, so that the stage searches for a receipt first; with at_most_once semantics
+-- it ends as outcome_unknown. `attempt` > `attempts_max` means: search, but do not send again.
 create or replace function tidegate.claim_tx(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
@@ -20,7 +20,6 @@ create or replace function tidegate.claim_tx(
     first_byte_ms integer, body_ms integer, policy_version integer, probe boolean, adaptive boolean
   )
   language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_taken   record;
   v_claimed integer;

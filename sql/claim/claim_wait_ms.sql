@@ -12,8 +12,7 @@ declare
   v_due     timestamptz;
   v_next    timestamptz;
   v_free    timestamptz;
-  v_wait_ms numeric := 0;
-  -- Null where they are all of the queue's kinds: then no request is looked at for its kind.
+  -- Null where they are all of the queue's kinds: then no request is read for its kind.
   v_kinds   text[] := tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds);
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
@@ -66,13 +65,13 @@ begin
   if v_next is null then
     return v_longest;
   end if;
-  if v_next > v_now then
-    v_wait_ms := extract(epoch from v_next - v_now) * 1000;
-  end if;
 
-  if exists (select from tidegate.breaker as b where b.stage = v_queue.stage and b.state <> 'closed') then
-    -- For how long the breakers keep every kind of the queue from being called.
-    v_wait_ms := greatest(v_wait_ms, (
+  -- The longest of the waits for a message, the breakers, the rate and a free slot.
+  return least(v_longest, ceil(greatest(
+    0,
+    case when v_next > v_now then extract(epoch from v_next - v_now) * 1000 end,
+    (
+      -- For how long the breakers keep every kind of the queue from being called.
       select min(case
         when b.state = 'open' then greatest(0, extract(epoch from b.open_until - v_now) * 1000)
         when b.state = 'half_open' and b.probes >= p.breaker_probes and b.probe_until > v_now then 250
@@ -81,22 +80,19 @@ begin
       from tidegate_internal.kinds_of_queue(v_queue.name, v_queue.stage) as k(name)
       join tidegate.policy as p on p.kind = k.name and p.stage = v_queue.stage
       left join tidegate.breaker as b on b.kind = k.name and b.stage = v_queue.stage
-    ));
-  end if;
-  if v_queue.per_seconds is not null then
-    v_wait_ms := greatest(v_wait_ms, (
+      where exists (select from tidegate.breaker as o where o.stage = v_queue.stage and o.state <> 'closed')
+    ),
+    (
       select s.wait_ms
       from tidegate_internal.pacing_slots(
-        pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'pacing')),
-        v_queue.per_seconds, v_queue.burst, v_now
+        pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds,
+        v_queue.burst, v_now
       ) as s
-    ));
-  end if;
-  if v_queue.max_concurrency is not null
-    and tidegate_internal.held_count(claim_wait_ms.queue, v_now) >= v_queue.max_concurrency then
-    v_wait_ms := greatest(v_wait_ms, extract(epoch from v_free - v_now) * 1000);
-  end if;
-  return least(ceil(v_wait_ms), v_longest);
+    ),
+    case when v_queue.max_concurrency is not null
+      and tidegate_internal.held_count(v_queue.name, v_now) >= v_queue.max_concurrency
+      then extract(epoch from v_free - v_now) * 1000 end
+  )));
 end;
 $$;
 select tidegate_internal.allow('claim_wait_ms', '{reader,api,worker,admin}');

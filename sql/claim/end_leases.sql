@@ -19,7 +19,7 @@ begin
       or not exists (
         select
         -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one shows that it goes
-        -- on. Those of this settle name no lease any more, and need no look.
+        -- on. Those of this settle name no lease any more, and are not read.
         from unnest(c.ids) as i(id)
         cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[i.id])) as r
         where r.lease = c.token and i.id not in (select m.id from unnest(p_ids) as m(id))

@@ -1,4 +1,5 @@
--- end_unclaimable: processing or tx_in_flight → failure, for requests that no worker may claim any more.
+-- end_unclaimable: queued → timed_out, processing or tx_in_flight → failure, for requests that no worker may claim any
+-- more.
 --
 -- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`),
 -- or their deadline has passed (`expired`). The caller has locked the rows and taken their messages.
@@ -6,23 +7,30 @@ create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fat
   returns void language sql as $$
   update tidegate.request as r
   set
-    req_status = 'failure', transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null,
-    cause = case e.fate
-      when 'unknown' then 'outcome_unknown' when 'expired' then 'deadline_exceeded' else 'attempts_exhausted'
-    end,
-    error = case e.fate
-      when 'unknown' then tidegate_internal.error_json(
-        'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
-      when 'expired' then tidegate_internal.error_json('deadline_exceeded',
-        'the deadline passed before it was answered', true)
-      else tidegate_internal.error_json(
-        'attempts_exhausted',
-        case r.req_status
-          when 'tx_in_flight' then format('worker %s was lost at attempt %s, the last one', r.worker, r.tx_attempt)
-          else format('the policy allows no attempt after the %s made', r.tx_attempt)
-        end,
-        true)
-    end
-  from unnest(p_ids, p_fates) as e(id, fate)
-  where r.id = any(array[e.id]) and r.req_status in ('processing', 'tx_in_flight');
+    req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,
+    transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null, cause = e.cause,
+    error = tidegate_internal.error_json(e.cause, e.message, e.cause <> 'outcome_unknown')
+  from (
+    select
+      o.id,
+      case
+        when o.req_status = 'queued' then 'readiness_timed_out'
+        when f.fate = 'unknown' then 'outcome_unknown'
+        when f.fate = 'expired' then 'deadline_exceeded'
+        else 'attempts_exhausted'
+      end as cause,
+      case
+        when o.req_status = 'queued' then format('not ready in time, after %s checks', o.readiness_attempt)
+        when f.fate = 'unknown'
+          then format('worker %s was lost while sending; the request may have been sent', o.worker)
+        when f.fate = 'expired' then 'the deadline passed before it was answered'
+        when o.req_status = 'tx_in_flight'
+          then format('worker %s was lost at attempt %s, the last one', o.worker, o.tx_attempt)
+        else format('the policy allows no attempt after the %s made', o.tx_attempt)
+      end as message
+    from unnest(p_ids, p_fates) as f(id, fate)
+    join tidegate.request as o on o.id = any(array[f.id])
+    where o.req_status in ('queued', 'processing', 'tx_in_flight')
+  ) as e
+  where r.id = any(array[e.id]);
 $$;

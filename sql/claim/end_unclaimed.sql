@@ -11,17 +11,8 @@ create or replace function tidegate_internal.end_unclaimed(
 declare
   v_pause  constant interval := '250 ms';
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
-  v_free   uuid[];
   v_ended  record;
-  v_left   record;
 begin
-  v_free := array(
-    select r.id
-    from unnest(p_ids, p_msg_ids) as t(id, msg_id)
-    join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
-    where r.queue = p_queue and r.req_status = v_status and r.lease is null
-    for update of r skip locked
-  );
   select array_agg(f.id) as ids, array_agg(f.fate) as fates into v_ended
   from (
     select r.id, case
@@ -29,32 +20,22 @@ begin
         or r.req_status = 'queued' and r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
       when r.deadline_at <= p_now or r.req_status = 'queued' and r.readiness_deadline_at <= p_now then 'expired'
     end as fate
-    from tidegate.request as r
+    from (
+      select r.*
+      from unnest(p_ids, p_msg_ids) as t(id, msg_id)
+      join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
+      where r.queue = p_queue and r.req_status = v_status and r.lease is null
+      for update of r skip locked
+    ) as r
     join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = p_stage
-    where r.id = any(v_free)
   ) as f
   where f.fate is not null;
+  perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
 
-  if p_stage = 'tx' then
-    perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
-  else
-    update tidegate.request as r
-    set
-      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
-      queue = null, msg_id = null,
-      error = tidegate_internal.error_json(
-        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
-    where r.id = any(v_ended.ids);
-  end if;
-
-  select array_agg(t.msg_id) as msg_ids, array_agg(t.id) as ids, array_agg(p_now + v_pause) as visible
-  into v_left
+  perform tidegate_internal.put_back(p_queue, array_agg(t.msg_id), array_agg(t.id), array_agg(p_now + v_pause))
   from unnest(p_ids, p_msg_ids) as t(id, msg_id)
   join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
   where r.queue = p_queue and r.req_status = v_status and r.lease is null;
-  if v_left.ids is not null then
-    perform tidegate_internal.put_back(p_queue, v_left.msg_ids, v_left.ids, v_left.visible);
-  end if;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('end_unclaimed');

@@ -4,7 +4,6 @@
 -- a claim took and is not named keeps its time: it becomes a part of its own.
 create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
   returns setof tidegate.lease language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_claim tidegate.claim;
   v_kept  uuid[];
@@ -17,7 +16,7 @@ begin
   from tidegate.queue as q
   where q.name = tidegate_internal.lease_queue(leases) and q.max_concurrency is not null;
 
-  -- Another extension may split a claim while this one waits for it: then the new part is found by another look.
+  -- Another extension may split a claim while this one waits for it: then the next read finds the new part.
   for v_look in 1 .. 3 loop
     for v_claim in
       select c.*

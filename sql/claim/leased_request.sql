@@ -1,6 +1,6 @@
 -- leased_request: The requests under a lease, whether it is in force or has run out.
 --
--- The subquery is looked up for each id: joined, the planner might walk over all requests.
+-- The subquery runs for each id: joined, the planner might walk over all requests.
 --
 --   id: The request.
 --   req_status: Its status.

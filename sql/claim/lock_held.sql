@@ -2,7 +2,7 @@
 --
 -- Returns, in the same order, the requests, their kinds, their numbers in the queue, the place of each lease in the
 -- array given (from 1), its token, and when it was claimed. Nulls when none is held any more. A row that the reaper or
--- another settle has locked is waited for, and then its token is looked at again. Raises TG007 when the leases name
+-- another settle has locked is waited for, and then its token is read again. Raises TG007 when the leases name
 -- more than one queue.
 create or replace function tidegate_internal.lock_held(
   p_leases tidegate.lease[],

@@ -23,7 +23,7 @@ begin
     order by c.until
     limit 20
   loop
-    -- A block that raises gives back the locks of a claim of which nothing can be reaped: with some of them kept, no
+    -- A block that raises releases the locks of a claim of which nothing can be reaped: with some of them kept, no
     -- other rows may be locked.
     begin
       v_held := tidegate_internal.lock_lapsed(v_claim.token, v_claim.part, p_now);
@@ -64,13 +64,9 @@ begin
     order by h.msg_id
     limit p_limit
   ) as t;
-  if cardinality(msg_ids) < cardinality(v_held.msg_ids) is not false and v_held.msg_ids is not null then
-    perform tidegate_internal.put_back(
-      p_queue, array_agg(h.msg_id), array_agg(h.id), array_fill('-infinity'::timestamptz, array[count(*)::integer])
-    )
-    from unnest(v_held.msg_ids, v_held.ids) as h(msg_id, id)
-    where h.msg_id <> all(coalesce(msg_ids, '{}'));
-  end if;
+  perform tidegate_internal.put_back(p_queue, array_agg(h.msg_id), array_agg(h.id))
+  from unnest(v_held.msg_ids, v_held.ids) as h(msg_id, id)
+  where h.msg_id <> all(coalesce(msg_ids, '{}'));
   -- Requests that the claim takes count once they name its lease: `claim_finish` evaluates the gate again.
   if v_held.ended is not null and msg_ids is null then
     perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');

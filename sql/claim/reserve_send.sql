@@ -1,7 +1,7 @@
 -- reserve_send: Takes one more slot of a tx queue's rate, for a send whose own has passed and for hedges: when it may
 -- start, or how many milliseconds until to ask again.
 --
--- For a request whose reserved time has passed while its earlier receipt was looked for, and for a hedge. `send_in` is
+-- For a request whose reserved time has passed during the search for its earlier receipt, and for a hedge. `send_in` is
 -- how long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no
 -- slot is free within the next 100 ms: ask again after `wait_ms`.
 create or replace function tidegate.reserve_send(

@@ -14,7 +14,7 @@ declare
   v_step       constant bigint := 4000;
   v_due_step   constant interval := '200 milliseconds';
   v_reap_slack constant interval := '10 seconds';
-  -- A little behind the present: a message given back a moment ago may not have been committed yet.
+  -- A little behind the present: a message put back a moment ago may not have been committed yet.
   v_due_to     constant timestamptz := least(p_due_to, p_now - interval '100 milliseconds');
   v_due        regclass;
   v_next       bigint;

@@ -4,7 +4,6 @@
 -- or when another transaction holds a lock: waiting would block all later ones, so the next call tries again.
 create or replace function tidegate.drop_partitions()
   returns text language plpgsql security definer
-  set jit = off
   set lock_timeout = '200ms'
 as $$
 declare

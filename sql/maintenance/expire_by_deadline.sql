@@ -3,10 +3,7 @@
 --
 -- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_deadline(batch integer default 1000, out expired bigint, out more boolean)
-  language sql security definer
-  set jit = off
-  set plan_cache_mode = force_generic_plan
-as $$
+  language sql security definer as $$
   select * from tidegate_internal.sweep_deadline('expire_by_deadline', 'deadline_at', 'overdue', batch);
 $$;
 select tidegate_internal.allow('expire_by_deadline', '{api,worker,admin}');

@@ -1,8 +1,6 @@
 -- expire_keys: One batch of a maintenance duty: deletes idempotency keys whose window has passed; returns how many.
 create or replace function tidegate.expire_keys(batch integer default 1000)
-  returns bigint language sql security definer
-  set jit = off
-as $$
+  returns bigint language sql security definer as $$
   -- A locked row is being used again and gets a new window.
   with expired_rows as (
     delete from tidegate.dedup as d

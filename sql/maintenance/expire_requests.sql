@@ -7,17 +7,17 @@
 -- those that ended lately, and are passed over until the next round. Returns how many it deleted, and whether to go on.
 create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_no_id  constant uuid := '00000000-0000-0000-0000-000000000000';
-  v_now    constant timestamptz := tidegate.clock();
-  v_examine  constant integer := 10 * batch;
-  v_kind   record;
-  v_seen   record;
-  v_gone   uuid[];
-  v_left   bigint := batch;
+  v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';
+  v_now     constant timestamptz := tidegate.clock();
+  v_examine constant integer := 10 * batch;
+  v_left    integer := batch;
+  v_kind    record;
+  v_seen    record;
+  v_next    uuid;
+  v_gone    uuid[];
 begin
   expired := 0;
   more := false;
@@ -39,7 +39,11 @@ begin
     where k.retention is not null
     order by k.name
   loop
-    with examined as materialized (
+    select
+      (array_agg(e.id order by e.id) filter (where e.old))[:v_left] as ids, count(*) as examined,
+      (array_agg(e.id order by e.id desc))[1] as last
+    into v_seen
+    from (
       select r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before as old
       from tidegate.request as r
       -- Compared as pairs, so that no index but (kind, id) will do.
@@ -47,18 +51,12 @@ begin
         and (r.kind, r.id) < (v_kind.name, tidegate.uuid_v7_floor(v_kind.before))
       order by r.kind, r.id
       limit v_examine
-    ), chosen as materialized (
-      select l.id from examined as l where l.old order by l.id limit v_left
-    )
-    select
-      (select array_agg(c.id) from chosen as c) as ids,
-      case
-        -- No further than to the last one that fits the batch.
-        when (select count(*) from chosen) = v_left then (select c.id from chosen as c order by c.id desc limit 1)
-        when (select count(*) from examined) = v_examine
-          then (select l.id from examined as l order by l.id desc limit 1)
-      end as next_after
-    into v_seen;
+    ) as e;
+    v_next := case
+      -- No further than to the last one that fits the batch.
+      when cardinality(v_seen.ids) = v_left then v_seen.ids[v_left]
+      when v_seen.examined = v_examine then v_seen.last
+    end;
 
     if v_seen.ids is not null then
       with locked as materialized (
@@ -76,12 +74,12 @@ begin
       v_left := v_left - cardinality(v_seen.ids);
     end if;
     -- At the end of the range the next round begins.
-    if coalesce(v_seen.next_after, v_no_id) <> v_kind.after then
+    if coalesce(v_next, v_no_id) <> v_kind.after then
       insert into tidegate.retention_walk as w (kind, after)
-      values (v_kind.name, coalesce(v_seen.next_after, v_no_id))
+      values (v_kind.name, coalesce(v_next, v_no_id))
       on conflict (kind) do update set after = excluded.after;
     end if;
-    more := more or v_seen.next_after is not null;
+    more := more or v_next is not null;
     exit when v_left <= 0;
   end loop;
 end;

@@ -3,7 +3,6 @@
 -- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -1,9 +1,7 @@
 -- expire_webhooks: One batch of a maintenance duty: deletes deliveries that ended before the policy's retention;
 -- returns how many.
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
-  returns bigint language sql security definer
-  set jit = off
-as $$
+  returns bigint language sql security definer as $$
   with expired_rows as (
     delete from tidegate.webhook_delivery as d
     where d.request_id = any(array(

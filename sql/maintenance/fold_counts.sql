@@ -4,7 +4,6 @@
 -- many deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

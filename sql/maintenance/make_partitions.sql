@@ -5,39 +5,40 @@
 -- another transaction holds a lock, because waiting would block all later ones; the next call tries again.
 create or replace function tidegate.make_partitions(days_ahead integer default 3)
   returns setof text language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
   set lock_timeout = '200ms'
 as $$
 declare
-  v_day  timestamptz := date_trunc('day', tidegate.clock(), 'UTC');
-  v_name text;
+  v_today constant timestamptz := date_trunc('day', tidegate.clock(), 'UTC');
+  v_name  text;
+  v_from  uuid;
+  v_to    uuid;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('tidegate.make_partitions', 0)) then
     return;
   end if;
 
-  for v_ahead in 0 .. days_ahead loop
-    v_name := 'stored_event_' || to_char((v_day + make_interval(days => v_ahead)) at time zone 'UTC', 'YYYY_MM_DD');
+  for v_name, v_from, v_to in
+    select
+      to_char(d.day at time zone 'UTC', '"stored_event_"YYYY_MM_DD'), tidegate.uuid_v7_floor(d.day),
+      tidegate.uuid_v7_floor(d.day + interval '24 hours')
+    from generate_series(0, days_ahead) as ahead
+    cross join lateral (select v_today + ahead * interval '24 hours' as day) as d
+  loop
     continue when to_regclass('tidegate.' || quote_ident(v_name)) is not null;
     -- Rows of that day in the default partition stay there: then this day's partition cannot be made any more.
     continue when exists (
-      select from tidegate.stored_event_default as e
-      where e.request_id >= tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead))
-        and e.request_id < tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
+      select from tidegate.stored_event_default as e where e.request_id >= v_from and e.request_id < v_to
     );
     begin
       -- Made apart and attached: `create table … partition of` would lock every writer of the history out.
       execute format('create table tidegate.%I (like tidegate.stored_event including all)', v_name);
       execute format(
         'alter table tidegate.stored_event attach partition tidegate.%I for values from (%L) to (%L)',
-        v_name,
-        tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead)),
-        tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
+        v_name, v_from, v_to
       );
-    exception
-      when lock_not_available then
-        return;
+    exception when lock_not_available then
+      return;
     end;
     return next v_name;
   end loop;

@@ -6,12 +6,8 @@
 -- late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for ever.
 -- Returns 0 when nothing is due, or when another sweep or a recovery is under way.
 create or replace function tidegate_internal.sweep_deadline(
-  p_duty      text,
-  p_column    text,
-  p_fate      text,
-  p_batch     integer,
-  out expired bigint,
-  out more    boolean
+  p_duty text, p_column text, p_fate text, p_batch integer,
+  out expired bigint, out more boolean
 )
   language plpgsql as $$
 declare

@@ -1,6 +1,6 @@
--- moved_since: The requests whose transition_no differs from the one that the caller knows; nulls for one that is gone.
+-- moved_since: The requests whose transition_no differs from the one that the caller has; nulls for one that is gone.
 --
--- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. No row:
+-- `known` holds the `transition_no` that the caller has of each, or null: then its row is returned in any case. No row:
 -- nothing has moved. One call serves all waiters of a node.
 create or replace function tidegate.moved_since(ids uuid[], known integer[])
   returns table (id uuid, transition_no integer, req_status tidegate.request_status)

@@ -3,10 +3,7 @@
 create or replace function tidegate.all_messages()
   returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text,
     visible_at timestamptz)
-  language plpgsql stable security definer
-  set jit = off
-as $$
-#variable_conflict use_column
+  language plpgsql stable security definer as $$
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;

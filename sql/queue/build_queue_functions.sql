@@ -4,12 +4,11 @@
 -- Runs when a queue is made or deleted, at the end of `migrate` and from `recover`. A function that is up to date is
 -- left alone. One transaction at a time, which sees the queues of those before it.
 create or replace function tidegate_internal.build_queue_functions()
-  returns integer language plpgsql
+  returns void language plpgsql
   set standard_conforming_strings = on
 as $$
 declare
   v_function record;
-  v_built    integer := 0;
 begin
   perform tidegate_internal.require_read_committed('making or deleting a queue');
   perform pg_advisory_xact_lock(hashtextextended('tidegate.queue_functions', 0));
@@ -17,8 +16,6 @@ begin
     where f.body <> f.wanted
   loop
     execute replace(pg_get_functiondef(v_function.signature), v_function.body, v_function.wanted);
-    v_built := v_built + 1;
   end loop;
-  return v_built;
 end;
 $$;

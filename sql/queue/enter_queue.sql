@@ -5,7 +5,7 @@
 -- lets in the numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to
 -- the last one let in at most as many as the mark says are live. The offset is read before the draw, and the caller
 -- refreshes it when the numbers run out (see `queue_room`). Numbers without a message are void: dead at the end of the
--- transaction. `p_first` says that this transaction has drawn nothing before, although it has written.
+-- transaction. `p_first` means that this transaction has drawn nothing before, although it has written.
 --
 -- Its callers set the planner settings: once, because a setting costs as much as a small query.
 --

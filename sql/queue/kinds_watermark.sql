@@ -1,4 +1,4 @@
--- kinds_watermark: The number from which a claim for some kinds looks for their messages.
+-- kinds_watermark: The number from which a claim for some kinds searches for their messages.
 create or replace function tidegate_internal.kinds_watermark(p_queue text, p_kinds text[])
   returns bigint language plpgsql stable as $$
 declare

@@ -22,7 +22,7 @@ begin
       )
     $sql$, v_table
   );
-  -- Only messages that become visible later are looked up by their time: the others cost one index entry less.
+  -- Only messages that become visible later are found by their time: the others cost one index entry less.
   if not exists (select from pg_index as i where i.indexrelid = to_regclass(v_index) and i.indpred is not null) then
     execute format('drop index if exists %s', v_index);
     execute format('create index %I on %s (vt) where vt > ''-infinity''', 'q_' || p_queue || '_vt_idx', v_table);

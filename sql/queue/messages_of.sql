@@ -1,7 +1,6 @@
 -- messages_of: The messages named that exist, with their requests.
 create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[])
   returns table (queue text, msg_id bigint, request_id uuid) language plpgsql stable as $$
-#variable_conflict use_column
 declare
   v_queue text;
 begin

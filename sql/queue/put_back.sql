@@ -1,13 +1,15 @@
--- put_back: Puts the messages of requests into a queue again, under their old numbers, each visible from its time on.
+-- put_back: Puts the messages of requests into a queue again, under their old numbers, each visible from its time on;
+-- without times (null) at once.
 --
--- For messages that a claim has taken out. A message that may be claimed at once can lie below the queue's watermark,
--- which is then lowered. Putting one back holds the watermark's lock until this transaction ends, wherever the
--- watermark stands, because a claim that raises it takes the same lock and looks again (`watermark_advance`): else a
--- raise that did not see this message yet would leave it behind. The caller locks no rows afterwards. Messages with a
--- finite time need none of this, they are found through the index on the visibility time. A number that another message
--- has by now (the queue's table was made again) is replaced by a fresh one.
-create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[],
-  p_visible timestamptz[])
+-- For messages that a claim has taken out; null arrays hold none. A message that may be claimed at once can lie below
+-- the queue's watermark, which is then lowered. Putting one back holds the watermark's lock until this transaction
+-- ends, wherever the watermark stands, because a claim that raises it takes the same lock and reads again
+-- (`watermark_advance`): else a raise that did not see this message yet would leave it behind. The caller locks no rows
+-- afterwards. Messages with a finite time need none of this: the index on the visibility time finds them. A number that
+-- another message has by now (the queue's table was made again) is replaced by a fresh one.
+create or replace function tidegate_internal.put_back(
+  p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[] default null
+)
   returns void language plpgsql as $$
 declare
   v_there  bigint[];
@@ -15,13 +17,16 @@ declare
   v_number bigint;
   v_first  bigint;
 begin
+  if p_msg_ids is null then
+    return;
+  end if;
   case p_queue
     -- each queue
     when 'QUEUE' then
       with back as (
         insert into pgmq.q_QUEUE (msg_id, enqueued_at, vt, message)
         overriding system value
-        select b.msg_id, r.submitted_at, b.visible, jsonb_build_object('id', b.id)
+        select b.msg_id, r.submitted_at, coalesce(b.visible, '-infinity'), jsonb_build_object('id', b.id)
         from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
         join tidegate.request as r on r.id = any(array[b.id])
         on conflict (msg_id) do nothing
@@ -33,7 +38,7 @@ begin
   end case;
   if cardinality(v_there) = cardinality(p_msg_ids) is not true then
     for v_taken in
-      select b.id, b.visible
+      select b.id, coalesce(b.visible, '-infinity') as visible
       from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
       where b.msg_id <> all(coalesce(v_there, '{}'))
     loop
@@ -46,8 +51,7 @@ begin
 
   select min(b.msg_id) into v_first
   from unnest(p_msg_ids, p_visible) as b(msg_id, visible)
-  where b.visible = '-infinity';
-
+  where coalesce(b.visible, '-infinity') = '-infinity';
   if v_first is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'));
     perform tidegate_internal.watermark_lower(p_queue, v_first);

@@ -6,7 +6,7 @@
 -- hand: the stretch that its next run begins with. surveyed: how many numbers, up to the last one surveyed, do not
 -- wait; 0: nothing is surveyed. offset: how many numbers are known to be dead (see `enter_queue`). ended: no open
 -- transaction has drawn a number up to this one (see `watermark_advance`). noted, noted_xact: the last number of one
--- moment, and a transaction id beyond all that had drawn by then. reaped: no claim looks for a lease that ran out
+-- moment, and a transaction id beyond all that had drawn by then. reaped: no claim searches for a lease that ran out
 -- before this, microseconds (see `watermarks_advance`). epoch: watermarks of kinds under an earlier one are void (see
 -- `watermark_lower`).
 --

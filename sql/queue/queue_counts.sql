@@ -4,10 +4,7 @@
 -- oldest. A request whose lease has run out waits for the claim that reaps it.
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
-  language plpgsql stable security definer
-  set jit = off
-as $$
-#variable_conflict use_column
+  language plpgsql stable security definer as $$
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;

@@ -1,18 +1,24 @@
--- queue_storage: A row in `queue` brings its pgmq table, its counters and its gate with it.
+-- queue_storage: Trigger on queue: a new row brings its pgmq table, its counters and its gate with it; a changed one
+-- wakes the workers.
 --
--- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
+-- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq. A new
+-- limit or a pause holds at once: workers that sleep until the old limit allows more read it again.
 create or replace function tidegate_internal.queue_storage()
   returns trigger language plpgsql security definer as $$
 begin
-  perform tidegate_internal.make_storage(new.name, new.stage);
-  insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
+  if tg_op = 'UPDATE' then
+    perform pg_notify('tidegate_queue', new.name);
+  else
+    perform tidegate_internal.make_storage(new.name, new.stage);
+    insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
+  end if;
   return null;
 end;
 $$;
 
 -- After, so that a row which breaks a constraint is refused by its name and makes nothing.
 create or replace trigger queue_storage
-  after insert on tidegate.queue
+  after insert or update on tidegate.queue
   for each row
   execute function tidegate_internal.queue_storage();
 
@@ -33,48 +39,24 @@ create or replace trigger queue_branches
 -- Files with triggers come after all functions, and those that lock requests against writers after this one.
 select tidegate_internal.build_queue_functions();
 
--- function queue_identity: Trigger on queue: its name and stage never change (TG005).
-create or replace function tidegate_internal.queue_identity()
-  returns trigger language plpgsql as $$
-begin
-  if (new.name, new.stage) is distinct from (old.name, old.stage) then
-    raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
-      hint = 'create another queue and point the kinds at it';
-  end if;
-  return new;
-end;
-$$;
-
-create or replace trigger queue_identity
-  before update on tidegate.queue
-  for each row
-  execute function tidegate_internal.queue_identity();
-
--- function queue_wakes: Trigger on queue: wakes workers when a limit or a pause changes.
+-- function queue_guard: Trigger on queue: its name and stage never change, and it is deleted with its storage only when
+-- it is empty (TG005).
 --
--- A limit or a pause holds at once: workers that sleep until the old limit allows more look again.
-create or replace function tidegate_internal.queue_wakes()
-  returns trigger language plpgsql as $$
-begin
-  perform pg_notify('tidegate_queue', new.name);
-  return null;
-end;
-$$;
-
-create or replace trigger queue_wakes
-  after update on tidegate.queue
-  for each row
-  execute function tidegate_internal.queue_wakes();
-
--- function queue_removal: Trigger on queue: drops its storage, if it is empty (TG005).
---
--- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
-create or replace function tidegate_internal.queue_removal()
+-- Rows keep the queue they are in, so a queue that holds any stays.
+create or replace function tidegate_internal.queue_guard()
   returns trigger language plpgsql security definer as $$
 declare
   v_depth   bigint;
   v_counter text;
 begin
+  if tg_op = 'UPDATE' then
+    if (new.name, new.stage) is distinct from (old.name, old.stage) then
+      raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
+        hint = 'create another queue and point the kinds at it';
+    end if;
+    return new;
+  end if;
+
   if to_regclass(tidegate_internal.queue_table(old.name)) is not null then
     -- In one statement: a release moves a request from one to the other.
     execute format(
@@ -105,7 +87,7 @@ begin
 end;
 $$;
 
-create or replace trigger queue_removal
-  before delete on tidegate.queue
+create or replace trigger queue_guard
+  before update or delete on tidegate.queue
   for each row
-  execute function tidegate_internal.queue_removal();
+  execute function tidegate_internal.queue_guard();

@@ -12,7 +12,7 @@
 -- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait`
 -- waits for a concurrent refresh; with `p_seen`, does nothing if the offset differs already. Does nothing above READ
 -- COMMITTED, where a snapshot may be old, nor for a transaction that may have removed requests from the queue
--- (`has_removed`): they look dead to it, and it may roll back.
+-- (`has_removed`): it counts them as dead, and it may roll back.
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
@@ -61,7 +61,7 @@ begin
             + tidegate_internal.leased_count(p_queue, v_last)
           into v_live;
           if coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0) <> v_mark then
-            -- A message given back in between may lie below: nothing is known.
+            -- A message put back in between may lie below: the count is void.
             v_live := null;
           elsif (p_replace or v_last - v_live - v_open > v_dead)
             and not tidegate_internal.has_removed(p_queue)

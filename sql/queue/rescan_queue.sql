@@ -9,9 +9,7 @@
 -- It also raises the due mark, to the first message due: without claims nothing else does, and each count from the mark
 -- on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'watermark');
   v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due');
@@ -20,8 +18,8 @@ declare
   v_first   bigint;
   v_visible timestamptz;
   v_due_us  bigint;
-  v_found   bigint := 0;
-  v_freed   bigint;
+  v_next_us bigint;
+  v_found   bigint;
 begin
   perform tidegate_internal.require_queue(rescan_queue.queue);
   -- Its storage may have been dropped.
@@ -38,7 +36,7 @@ begin
       and not tidegate.is_held(h.until, h.lease_ms, tidegate.clock())
     for update skip locked
   );
-  get diagnostics v_freed = row_count;
+  get diagnostics v_found = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'watermark'));
   v_now := tidegate.clock();
@@ -52,8 +50,7 @@ begin
     perform tidegate_internal.watermark_lower(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
-  -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after
-  -- `recover`.
+  -- A search below the kinds' marks would read each message there: a claim does it once an hour, and after `recover`.
   delete from tidegate.kind_watermark as m
   where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
 
@@ -71,29 +68,21 @@ begin
     v_found := v_found + (v_visible is not null)::integer;
   end if;
 
-  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
     tidegate_internal.queue_table(rescan_queue.queue)
-  ) into v_visible using least(v_now, to_timestamp(v_due_us / 1000000.0));
-  if v_visible is not null then
-    perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
+  ) into v_visible using v_now;
+  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
+  -- A little behind the present, as in `watermarks_advance`.
+  v_next_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
+  if v_visible <= to_timestamp(v_due_us / 1000000.0) then
+    perform setval(v_due, greatest(v_next_us, 1));
     v_found := v_found + 1;
-  elsif v_due_us > v_now_us then
-    perform setval(v_due, v_now_us);
-  else
-    execute format(
-      $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
-      tidegate_internal.queue_table(rescan_queue.queue)
-    ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
-    -- A little behind the present, as in `watermarks_advance`.
-    v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
-    if v_now_us > v_due_us then
-      perform setval(v_due, v_now_us);
-    end if;
+  elsif v_next_us > v_due_us or v_due_us > v_now_us then
+    perform setval(v_due, v_next_us);
   end if;
 
-  return v_found + v_freed;
+  return v_found;
 end;
 $$;
 select tidegate_internal.allow('rescan_queue', '{api,worker,admin}');

@@ -3,14 +3,12 @@
 --
 -- Null when another session is surveying the queue. Runs as a maintenance duty, `stretches` at a time: those at the
 -- head and the tail, where a queue changes, each time, and of the others the next ones, in turn. Without `stretches`,
--- all of them. A queue of a few hundred messages has no survey: it is counted when a position is asked for.
+-- all of them. A queue of a few hundred messages has no survey: it is counted at each request for a position.
 --
 -- A survey that is killed leaves the one before. At both ends it only saves work: `waiting_before` counts the head and
 -- the newest numbers itself, so the survey matters for the stretches between.
 create or replace function tidegate.survey_queue(queue text, stretches integer default null)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_queue    constant text := survey_queue.queue;
   v_numbers  constant bigint := 16384;  -- of a stretch

@@ -4,19 +4,15 @@
 -- counted, and only differences from the last count are written: a quiet queue writes nothing. A stretch without any
 -- message, waiting or not, has no row.
 create or replace function tidegate_internal.survey_stretches(p_queue text, p_stretches bigint[], p_end bigint)
-  returns bigint language plpgsql
-  set plan_cache_mode = force_generic_plan
-as $$
+  returns bigint language plpgsql as $$
 declare
-  v_counted record;
-  v_written bigint;
-  v_removed bigint;
+  v_differed bigint;
 begin
   -- A small range of the primary key for each block: no statistics can lead the planner to anything else.
   execute format(
     $sql$
-      with stretch as (
-        select s.stretch, array_agg(c.waiting::smallint order by b.block) as waiting_by_block, sum(c.waiting) as waiting
+      with counted as materialized (
+        select s.stretch, sum(c.waiting) as waiting, array_agg(c.waiting::smallint order by b.block) as waiting_by_block
         from unnest($1) as s(stretch)
         cross join lateral generate_series(s.stretch * 64, least(s.stretch * 64 + 63, $2 / 256 - 1)) as b(block)
         cross join lateral (
@@ -26,28 +22,21 @@ begin
         ) as c
         group by s.stretch
         having sum(c.messages) > 0
+      ), written as (
+        insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)
+        select $4, c.stretch, c.waiting, c.waiting_by_block from counted as c
+        on conflict (queue, stretch) do update
+        set waiting = excluded.waiting, waiting_by_block = excluded.waiting_by_block
+        where s.waiting_by_block <> excluded.waiting_by_block
+        returning 1
+      ), removed as (
+        delete from tidegate.queue_survey as s
+        where s.queue = $4 and s.stretch = any($1) and s.stretch not in (select c.stretch from counted as c)
+        returning 1
       )
-      select
-        array_agg(s.stretch order by s.stretch) as stretches,
-        array_agg(s.waiting::integer order by s.stretch) as waiting,
-        -- Arrays of different lengths do not aggregate.
-        array_agg(s.waiting_by_block::text order by s.stretch) as waiting_by_block
-      from stretch as s
+      select (select count(*) from written) + (select count(*) from removed)
     $sql$, tidegate_internal.queue_table(p_queue)
-  ) into v_counted using p_stretches, p_end, tidegate.clock();
-
-  insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)
-  select p_queue, c.stretch, c.waiting, c.waiting_by_block::smallint[]
-  from unnest(v_counted.stretches, v_counted.waiting, v_counted.waiting_by_block) as c(stretch, waiting,
-    waiting_by_block)
-  on conflict (queue, stretch) do update
-  set waiting = excluded.waiting, waiting_by_block = excluded.waiting_by_block
-  where s.waiting_by_block <> excluded.waiting_by_block;
-  get diagnostics v_written = row_count;
-
-  delete from tidegate.queue_survey as s
-  where s.queue = p_queue and s.stretch = any(p_stretches) and s.stretch <> all(coalesce(v_counted.stretches, '{}'));
-  get diagnostics v_removed = row_count;
-  return v_written + v_removed;
+  ) into v_differed using p_stretches, p_end, tidegate.clock(), p_queue;
+  return v_differed;
 end;
 $$;

@@ -10,9 +10,7 @@
 create or replace function tidegate_internal.waiting_before(
   p_queue text, p_msg_id bigint, p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns bigint language plpgsql stable
-  set jit = off
-as $$
+  returns bigint language plpgsql stable as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
   v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
@@ -64,7 +62,7 @@ begin
         (
           select count(*) filter (where near.vt <= p_now)
           from first
-          -- The limit bounds the look, and the time is none of its conditions: else the index on the time would serve
+          -- The limit bounds the read, and the time is none of its conditions: else the index on the time would serve
           -- it.
           cross join lateral (
             select m.vt

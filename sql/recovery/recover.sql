@@ -16,24 +16,12 @@
 -- `dry_run` counts and changes nothing, and leaves out requests past a deadline: `recover_deadlines` ends those.
 -- `run` is the record that counts it.
 create or replace function tidegate.recover(
-  batch          integer default 1000,
-  after          uuid default null,
-  dry_run        boolean default false,
-  kind           text default null,
-  reset_all      boolean default false,
-  force          boolean default false,
-  run            bigint default null,
-  out examined   bigint,
-  out reset      bigint,
-  out ended      bigint,
-  out rebuilt    bigint,
-  out renumbered bigint,
-  out counted    bigint,
-  out ids        uuid[],
-  out next_after uuid
+  batch integer default 1000, after uuid default null, dry_run boolean default false, kind text default null,
+  reset_all boolean default false, force boolean default false, run bigint default null,
+  out examined bigint, out reset bigint, out ended bigint, out rebuilt bigint, out renumbered bigint,
+  out counted bigint, out ids uuid[], out next_after uuid
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -41,26 +29,20 @@ declare
   v_seen   record;
   v_state  record;
   v_claims tid[];
-  v_quotas   tidegate.gate[];
 begin
   select 0, 0, 0, 0, 0, '{}' into reset, ended, rebuilt, renumbered, counted, ids;
-  if recover.kind is not null and not exists (select from tidegate.kind as k where k.name = recover.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
-  end if;
+  perform tidegate_internal.require_kind(recover.kind) where recover.kind is not null;
 
   if not dry_run then
     perform tidegate_internal.require_read_committed('recover');
-  end if;
-  -- Only in the first batch: it counts the messages of each queue.
-  if not dry_run and recover.after is null then
-    perform tidegate.recover_storage(run => recover.run);
+    -- Only in the first batch: it counts the messages of each queue.
+    perform tidegate.recover_storage(run => recover.run) where recover.after is null;
   end if;
   -- In every batch, because the fleet may come back between two.
   if reset_all and not force and not dry_run and exists (
     select from tidegate.queue as q where q.stage = 'tx' and tidegate_internal.held_count(q.name, tidegate.clock()) > 0
   ) then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = 'workers hold requests under live leases, and resetting them could send them twice',
       hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
   end if;
@@ -96,30 +78,27 @@ begin
   -- A request that names another message by now has moved on, or another recovery was faster: it is skipped.
   for v_state in
     select
-      d.queue as queue_now, d.target_queue,
-      array_agg(d.id order by d.msg_id, d.id) filter (where d.lost and d.semantics <> 'at_most_once') as reset_ids,
-      array_agg(d.id order by d.id) filter (where d.lost and d.semantics = 'at_most_once') as unknown_ids,
-      array_agg(d.id order by d.msg_id) filter (where d.lost and d.leased
-        and d.semantics <> 'at_most_once') as freed_ids,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.leased
-        and d.semantics <> 'at_most_once') as freed,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.waits and d.semantics = 'at_most_once') as done,
-      array_agg(d.id order by d.msg_id, d.id)
-        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_ids,
-      array_agg(d.msg_id order by d.msg_id, d.id)
-        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_msg_ids
+      d.queue, d.target_queue,
+      array_agg(d.id order by d.msg_id, d.id) filter (where d.fate = 'lost') as reset_ids,
+      array_agg(d.id order by d.id) filter (where d.fate = 'unknown') as unknown_ids,
+      array_agg(d.id order by d.msg_id) filter (where d.fate = 'lost' and d.leased) as freed_ids,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.fate = 'lost' and d.leased) as freed,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.fate = 'unknown' and d.waits) as done,
+      array_agg(d.id order by d.msg_id, d.id) filter (where d.missing and d.fate <> 'unknown') as missing_ids,
+      array_agg(d.msg_id order by d.msg_id, d.id) filter (where d.missing and d.fate <> 'unknown') as missing_msg_ids
     from (
       select
         r.id, r.queue, r.msg_id, t.target_queue, s.request_id is not null as waits,
         s.request_id is null and l.held is not null and r.queue is not distinct from t.target_queue as leased,
-        -- A lost send is subject to the policy of its start, too.
         case
-          when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
-            and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
-          then 'at_most_once'
-          else p.semantics
-        end as semantics,
-        r.req_status = 'tx_in_flight' and (recover.reset_all or l.held is not true) as lost,
+          when r.req_status <> 'tx_in_flight' or (l.held and not recover.reset_all) then 'waits'
+          when p.semantics = 'at_most_once'
+            -- A lost send is subject to the policy of its start, too.
+            or p.since > r.tx_in_flight_at
+              and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+            then 'unknown'
+          else 'lost'
+        end as fate,
         (s.request_id is null and l.held is null) or r.queue is distinct from t.target_queue as missing
       from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as seen(id, queue, msg_id)
       join tidegate.request as r
@@ -143,11 +122,11 @@ begin
       ) as l
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not (dry_run and coalesce(
-          tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null,
-            v_now) <> 'undated', false
+          tidegate_internal.deadline_fate(r.id, r.req_status, r.readiness_deadline_at, r.deadline_at, v_now)
+            <> 'undated', false
         ))
     ) as d
-    where d.lost or d.missing
+    where d.fate <> 'waits' or d.missing
     group by d.queue, d.target_queue
     -- Queues with messages to delete come last, see recover_queue.
     order by d.target_queue, d.queue nulls first
@@ -160,47 +139,37 @@ begin
       from unnest(v_state.reset_ids || v_state.unknown_ids || v_state.missing_ids) as affected(id)
     );
     if not dry_run then
-      renumbered := renumbered + tidegate_internal.recover_queue(
-        v_state.queue_now, v_state.target_queue, v_state.reset_ids, v_state.unknown_ids, v_state.freed,
-        v_state.freed_ids, v_state.done, v_state.missing_ids, v_state.missing_msg_ids
-      );
+      renumbered := renumbered + tidegate_internal.recover_queue(v_state);
     end if;
   end loop;
 
   -- Not the requests that another transaction is ending.
-  v_quotas := array(select g from tidegate.gate as g where g.queue is null order by g.name);
-  if v_quotas <> '{}' then
-    with missing as (
-      select c.name, r.id
-      from unnest(v_quotas) as c
-      join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
-      where r.req_status in ('queued', 'processing', 'tx_in_flight')
-        and not exists (select from tidegate.quota_usage as m where m.gate = c.name and m.request_id = r.id)
-    )
-    select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state
-      from missing as m;
-    counted := v_state.requests;
-    ids := ids || array(select i from unnest(v_state.ids) as i except select i from unnest(recover.ids) as i);
-    if counted > 0 and not dry_run then
-      with there as materialized (
-        select r.id
-        from tidegate.request as r
-        where r.id = any(v_state.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
-        for share skip locked
-      )
+  if exists (select from tidegate.gate as g where g.queue is null) then
+    with missing as materialized (
+      select g.name as gate, r.id
+      from tidegate.request as r
+      join tidegate.gate as g on g.kind = r.kind or g.submitter = r.submitter
+      where r.id = any(v_seen.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+        and not exists (select from tidegate.quota_usage as m where m.gate = g.name and m.request_id = r.id)
+    ), there as materialized (
+      select r.id
+      from tidegate.request as r
+      where r.id = any(array(select m.id from missing as m)) and not dry_run
+        and r.req_status in ('queued', 'processing', 'tx_in_flight')
+      for share skip locked
+    ), entered as (
       insert into tidegate.quota_usage (gate, request_id)
-      select m.gate, m.id
-      from unnest(v_state.gates, v_state.ids) as m(gate, id)
-      join there as t on t.id = m.id
-      on conflict do nothing;
-    end if;
+      select m.gate, m.id from missing as m join there as t on t.id = m.id
+      on conflict do nothing
+    )
+    select count(distinct m.id), recover.ids || array(select m.id from missing as m except select unnest(recover.ids))
+    into counted, ids
+    from missing as m;
   end if;
 
-  if rebuilt + counted > 0 and not dry_run then
-    perform tidegate_internal.gate_evaluate(g.name, 'accepting')
-      from (select g.name from tidegate.gate as g order by g.name) as g;
-  end if;
   if not dry_run then
+    perform tidegate_internal.gate_evaluate(g.name, 'accepting')
+    from (select g.name from tidegate.gate as g where rebuilt + counted > 0 order by g.name) as g;
     perform tidegate_internal.record_recovery(run, jsonb_build_object(
       'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
     ));

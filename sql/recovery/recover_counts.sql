@@ -5,10 +5,7 @@
 -- nothing; `run` is the record that counts them.
 create or replace function tidegate.recover_counts(dry_run boolean default false, run bigint default null)
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
-  language plpgsql security definer
-  set jit = off
-as $$
-#variable_conflict use_column
+  language plpgsql security definer as $$
 declare
   v_counts bigint;
 begin

@@ -10,34 +10,21 @@
 --   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from then
 -- `dry_run` counts and changes nothing. `run` is the record that counts it.
 create or replace function tidegate.recover_deadlines(
-  batch          integer default 1000,
-  after          uuid default null,
-  dry_run        boolean default false,
-  kind           text default null,
-  run            bigint default null,
-  out examined   bigint,
-  out expired    bigint,
-  out dated      bigint,
-  out ids        uuid[],
-  out next_after uuid
+  batch integer default 1000, after uuid default null, dry_run boolean default false, kind text default null,
+  run bigint default null,
+  out examined bigint, out expired bigint, out dated bigint, out ids uuid[], out next_after uuid
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_now    timestamptz := tidegate.clock();
-  v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
   v_live   uuid[];
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
 begin
   select 0, 0, '{}' into expired, dated, ids;
-  if recover_deadlines.kind is not null
-    and not exists (select from tidegate.kind as k where k.name = recover_deadlines.kind)
-  then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover_deadlines.kind);
-  end if;
+  perform tidegate_internal.require_kind(recover_deadlines.kind) where recover_deadlines.kind is not null;
   if not dry_run then
     perform tidegate.recover_storage(run => recover_deadlines.run);
     -- As every transaction that ends several requests.
@@ -48,7 +35,8 @@ begin
   v_live := array(
     select r.id
     from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+    where r.id > coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
       and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
     order by r.id
     limit v_window
@@ -61,11 +49,7 @@ begin
   from (
     select r.id, r.queue, r.msg_id, f.fate
     from (
-      select
-        r.id, r.req_status, r.queue, r.msg_id, r.readiness_deadline_at, r.deadline_at,
-        case when r.req_status = 'receipt_received' then (
-          select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id
-        ) end as due_at
+      select r.id, r.req_status, r.queue, r.msg_id, r.readiness_deadline_at, r.deadline_at
       from tidegate.request as r
       where r.id >= v_live[1] and r.id <= v_live[cardinality(v_live)]
         and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
@@ -74,7 +58,7 @@ begin
       offset 0
     ) as r
     cross join lateral tidegate_internal.deadline_fate(
-      r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now
+      r.id, r.req_status, r.readiness_deadline_at, r.deadline_at, v_now
     ) as f(fate)
     where f.fate is not null
     order by r.id
@@ -97,36 +81,27 @@ begin
   perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
   perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select
-    array_agg(r.id) filter (where f.fate = 'unready') as unready,
-    array_agg(r.id) filter (where f.fate = 'overdue') as overdue,
-    array_agg(r.id) filter (where f.fate = 'unanswered') as unanswered,
-    array_agg(r.id) filter (where f.fate = 'undated') as undated
+    array_agg(r.id) as ids, array_agg(f.fate) as fates, array_agg(r.id) filter (where f.fate = 'undated') as undated
   into v_found
   from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
   join tidegate.request as r
     on r.id = s.id and r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
-  left join tidegate.awaiting_response as a on a.request_id = r.id and r.req_status = 'receipt_received'
   cross join lateral tidegate_internal.deadline_fate(
-    r.req_status, r.readiness_deadline_at, r.deadline_at, a.due_at, v_now
+    r.id, r.req_status, r.readiness_deadline_at, r.deadline_at, v_now
   ) as f(fate);
 
-  with undated as materialized (
-    select r.id, r.kind, r.req_status, r.readiness_deadline_at, r.deadline_at, r.queued_at, r.receipt_received_at
-    from tidegate.request as r
-    where r.id = any(v_found.undated)
-  ), ready as (
+  with ready as (
     update tidegate.request as r
-    set readiness_deadline_at = least(coalesce(u.queued_at, v_now) + k.readiness_timeout, u.deadline_at)
-    from undated as u
-    join tidegate.kind as k on k.name = u.kind
-    where r.id = u.id and u.req_status = 'queued' and u.readiness_deadline_at is null
+    set readiness_deadline_at = least(coalesce(r.queued_at, v_now) + k.readiness_timeout, r.deadline_at)
+    from tidegate.kind as k
+    where r.id = any(v_found.undated) and r.req_status = 'queued' and k.name = r.kind
     returning r.id
   ), awaiting as (
     insert into tidegate.awaiting_response (request_id, due_at)
-    select u.id, coalesce(u.receipt_received_at, v_now) + k.response_timeout
-    from undated as u
-    join tidegate.kind as k on k.name = u.kind
-    where u.req_status = 'receipt_received'
+    select r.id, coalesce(r.receipt_received_at, v_now) + k.response_timeout
+    from tidegate.request as r
+    join tidegate.kind as k on k.name = r.kind
+    where r.id = any(v_found.undated) and r.req_status = 'receipt_received'
     on conflict do nothing
     returning request_id
   )
@@ -136,11 +111,11 @@ begin
   ids := array(
     select i from unnest(ids) as i
     union all
-    select e.id from tidegate_internal.end_expired(v_found.unready, 'unready') as e
-    union all
-    select e.id from tidegate_internal.end_expired(v_found.overdue, 'overdue') as e
-    union all
-    select e.id from tidegate_internal.end_expired(v_found.unanswered, 'unanswered') as e
+    select e.id
+    from unnest('{unready,overdue,unanswered}'::text[]) as f(fate)
+    cross join lateral tidegate_internal.end_expired(
+      array(select l.id from unnest(v_found.ids, v_found.fates) as l(id, fate) where l.fate = f.fate), f.fate
+    ) as e
     order by 1
   );
   expired := cardinality(ids) - dated;

@@ -2,9 +2,7 @@
 --
 -- As maintenance does every second. `dry_run` counts them and changes nothing. `run` is the record that counts them.
 create or replace function tidegate.recover_gates(dry_run boolean default false, run bigint default null)
-  returns bigint language plpgsql security definer
-  set jit = off
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_flipped bigint;
 begin

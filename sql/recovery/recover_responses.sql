@@ -3,14 +3,10 @@
 -- One bounded batch a call: how many it has `applied`, and whether there is `more`. `dry_run` counts all of
 -- them and changes nothing. `run` is the record that counts them.
 create or replace function tidegate.recover_responses(
-  batch       integer default 1000,
-  dry_run     boolean default false,
-  run         bigint default null,
-  out applied bigint,
-  out more    boolean
+  batch integer default 1000, dry_run boolean default false, run bigint default null,
+  out applied bigint, out more boolean
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

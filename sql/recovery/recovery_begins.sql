@@ -1,6 +1,6 @@
 -- recovery_begins: Opens the record of a run of `recover`, to which its batches add what they do; returns its number.
 --
--- `options` is what the run was asked for. `recovery_ends` closes it; a run that died half-way stays open.
+-- `options` are those of the run. `recovery_ends` closes it; a run that died half-way stays open.
 create or replace function tidegate.recovery_begins(options jsonb default null, actor text default null)
   returns bigint language sql security definer as $$
   insert into tidegate.recovery (on_behalf_of, options)

@@ -14,37 +14,22 @@
 -- there may be done again. A caller who repeats the old idempotency key gets the new request. `dry_run` counts what
 -- there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
-  batch                   integer default 100,
-  after                   uuid default null,
-  kind                    text default null,
-  since                   timestamptz default null,
-  code                    text default null,
-  dry_run                 boolean default false,
-  actor                   text default null,
-  out redriven            bigint,
-  out refused             bigint,
-  out retry_after_seconds integer,
-  out ids                 uuid[],
-  out new_ids             uuid[],
-  out unfit               bigint,
-  out unfit_ids           uuid[],
-  out unfit_reasons       text[],
-  out next_after          uuid
+  batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
+  code text default null, dry_run boolean default false, actor text default null,
+  out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
+  out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_found   record;
   v_group   uuid[];
-  v_done    record;
+  v_are_new boolean[];
   v_refused uuid[];
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
-  if redrive.kind is not null and not exists (select from tidegate.kind as k where k.name = redrive.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', redrive.kind);
-  end if;
+  perform tidegate_internal.require_kind(redrive.kind) where redrive.kind is not null;
   if coalesce(batch, 0) not between 1 and 10000 then
     raise exception using errcode = 'TG007', message = format('a batch is 1 to 10000 requests, not %s', batch);
   end if;
@@ -104,35 +89,23 @@ begin
   loop
     begin
       with asked as materialized (
-        select o.id, o.callback_url, s.id as new_id, s.outcome, s.retry_after_seconds as seconds, o.place
-        from (
-          select r.id, r.callback_url, row_number() over (order by r.id) as place
-          from tidegate.request as r
-          where r.id = any(v_group)
-        ) as o
-        join tidegate_internal.submit_requests(
-          v_found.kinds[1], array(select r.payload from tidegate.request as r
-            where r.id = any(v_group) order by r.id), null,
-          array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
-        ) with ordinality as s(
-          id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, place
-        ) on s.place = o.place
+        select v_group[s.place] as id, s.id as new_id, s.outcome = 'accepted' as is_new, s.seconds
+        from tidegate_internal.submit_requests(
+          v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
+          null, array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
+        ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place)
       ), linked as (
         insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)
         select a.id, a.new_id, left(coalesce(redrive.actor, nullif(current_setting('tidegate.actor', true), '')), 200)
         from asked as a
         where a.new_id is not null
-        returning request_id
       )
       select
-        array_agg(a.id order by a.id) filter (where a.new_id is not null) as ids,
-        array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
-        array_agg(a.new_id) filter (where a.outcome = 'accepted' and a.callback_url is not null) as calling,
-        array_agg(a.callback_url) filter (where a.outcome = 'accepted' and a.callback_url is not null) as callbacks,
-        array_agg(a.id) filter (where a.new_id is null) as refused,
-        max(a.seconds) filter (where a.new_id is null) as seconds,
-        (select count(*) from linked) as linked
-      into v_done
+        coalesce(array_agg(a.id order by a.id) filter (where a.new_id is not null), '{}'),
+        coalesce(array_agg(a.new_id order by a.id) filter (where a.new_id is not null), '{}'),
+        array_agg(a.is_new order by a.id) filter (where a.new_id is not null),
+        array_agg(a.id) filter (where a.new_id is null), max(a.seconds) filter (where a.new_id is null)
+      into ids, new_ids, v_are_new, v_refused, retry_after_seconds
       from asked as a;
       exit;
     exception when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
@@ -146,19 +119,12 @@ begin
     end;
   end loop;
 
-  if unfit_ids = '{}' then
-    if v_done.calling is not null then
-      update tidegate.request as r
-      set callback_url = c.url
-      from unnest(v_done.calling, v_done.callbacks) as c(id, url)
-      where r.id = c.id;
-    end if;
-    ids := coalesce(v_done.ids, '{}');
-    new_ids := coalesce(v_done.new_ids, '{}');
-    redriven := cardinality(ids);
-    v_refused := v_done.refused;
-    retry_after_seconds := v_done.seconds;
-  end if;
+  update tidegate.request as r
+  set callback_url = o.callback_url
+  from unnest(redrive.ids, redrive.new_ids, v_are_new) as n(id, new_id, is_new)
+  join tidegate.request as o on o.id = n.id
+  where r.id = n.new_id and n.is_new and o.callback_url is not null;
+  redriven := cardinality(ids);
   if v_refused is null or not exists (
     select
     from tidegate.kind as k
@@ -176,8 +142,9 @@ begin
   end if;
   -- Requests behind next_after are examined again by the next call.
   refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
-  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null
-    or u.id <= next_after order by u.id);
+  unfit_ids := array(
+    select u.id from unnest(unfit_ids) as u(id) where next_after is null or u.id <= next_after order by u.id
+  );
   unfit := cardinality(unfit_ids);
   unfit_reasons := unfit_reasons[1 : unfit];
 end;

@@ -5,27 +5,21 @@
 -- have been examined, and returns how many it removed and where to continue (`next_after`, null at the end). A message
 -- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is the record that counts them.
 create or replace function tidegate.remove_stray_messages(
-  queue          text,
-  batch          integer default 1000,
-  after          bigint default null,
-  dry_run        boolean default false,
-  run            bigint default null,
-  out removed    bigint,
-  out next_after bigint
+  queue text, batch integer default 1000, after bigint default null, dry_run boolean default false,
+  run bigint default null,
+  out removed bigint, out next_after bigint
 )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_queue  tidegate.queue := tidegate_internal.require_queue(remove_stray_messages.queue);
-  v_after  bigint := coalesce(remove_stray_messages.after, 0);
-  v_last   constant bigint := 9223372036854775807;
   v_until  bigint;
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_strays bigint[];
-  v_ids    uuid[];
   v_queues text[];
+  v_states constant tidegate.request_status[] := case v_queue.stage
+    when 'readiness' then '{queued}' else '{processing,tx_in_flight}' end;
 begin
   if to_regclass(tidegate_internal.queue_table(remove_stray_messages.queue)) is null then
     removed := 0;
@@ -33,52 +27,48 @@ begin
   end if;
   -- First how far this batch goes: messages settled meanwhile must not make it skip others.
   execute format(
-    'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
+    'select m.msg_id from %s as m where m.msg_id > coalesce($1, 0) order by m.msg_id offset $2 - 1 limit 1',
     tidegate_internal.queue_table(remove_stray_messages.queue)
-  ) into v_until using v_after, v_window;
+  ) into v_until using remove_stray_messages.after, v_window;
   -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   execute format(
     $sql$
-      select coalesce(array_agg(s.msg_id order by s.msg_id), '{}'), array_agg(s.id order by s.msg_id)
+      select coalesce(array_agg(s.msg_id order by s.msg_id), '{}')
       from (
-        select m.msg_id, m.id
+        select m.msg_id
         from (
           select m.msg_id, tidegate.message_request_id(m.message) as id
           from %s as m
-          where m.msg_id > $1 and m.msg_id <= $5
+          where m.msg_id > coalesce($1, 0) and m.msg_id <= coalesce($5, 9223372036854775807)
           order by m.msg_id
           offset 0
         ) as m
-        where coalesce(not (
-          select r.lease is null
-            and case $4 when 'readiness' then r.req_status = 'queued'
-              else r.req_status in ('processing', 'tx_in_flight') end
+        where (
+          select r.lease is null and r.req_status = any($4)
           from tidegate.request as r
           where r.id = m.id and r.queue = $3 and r.msg_id = m.msg_id
-        ), true)
+        ) is not true
         order by m.msg_id
         limit $2
       ) as s
     $sql$,
     tidegate_internal.queue_table(remove_stray_messages.queue)
-  ) into v_strays, v_ids using v_after, batch, v_queue.name, v_queue.stage::text, coalesce(v_until, v_last);
+  ) into v_strays using remove_stray_messages.after, batch, v_queue.name, v_states, v_until;
   next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
   if v_strays <> '{}' and not dry_run then
-    -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
+    -- Read again under the locks: by now each move of such a request has committed, or has not begun.
     v_queues := array_fill(v_queue.name, array[cardinality(v_strays)]);
     perform tidegate_internal.lock_messages(v_queues, v_strays);
     v_strays := array(
-      select s.msg_id
-      from unnest(v_strays, v_ids) as s(msg_id, id)
-      join tidegate_internal.messages_of(v_queues, v_strays) as m on m.msg_id = s.msg_id
+      select m.msg_id
+      from tidegate_internal.messages_of(v_queues, v_strays) as m
       where not exists (
         select
         from tidegate.request as r
-        where r.id = s.id and r.queue = v_queue.name and r.msg_id = s.msg_id and r.lease is null
-          and case v_queue.stage when 'readiness' then r.req_status = 'queued'
-            else r.req_status in ('processing', 'tx_in_flight') end
+        where r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id and r.lease is null
+          and r.req_status = any(v_states)
       )
-      order by s.msg_id
+      order by m.msg_id
     );
     perform tidegate_internal.delete_messages(remove_stray_messages.queue, v_strays);
   end if;

@@ -4,22 +4,11 @@
 -- in id order, and stops at `p_batch` that are damaged: `examined` is how many it examined, `next_after` where to
 -- continue (null at the end). Nothing is locked, so that a sound queue costs little more than reading it.
 create or replace function tidegate_internal.requests_missing_message(
-  p_after       uuid,
-  p_kind        text,
-  p_batch       integer,
-  p_window      integer,
-  p_reset_all   boolean,
-  out ids       uuid[],
-  out queues    text[],
-  out msg_ids   bigint[],
-  out examined  bigint,
-  out next_after uuid
+  p_after uuid, p_kind text, p_batch integer, p_window integer, p_reset_all boolean,
+  out ids uuid[], out queues text[], out msg_ids bigint[], out examined bigint, out next_after uuid
 )
-  language plpgsql stable
-  set jit = off
-as $$
+  language plpgsql stable as $$
 declare
-  v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
   v_live     uuid[];
   v_messages text;
 begin
@@ -27,8 +16,8 @@ begin
   v_live := array(
     select r.id
     from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight')
-      and (p_kind is null or r.kind = p_kind)
+    where r.id > coalesce(p_after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
     order by r.id
     limit p_window
   );

@@ -5,21 +5,11 @@
 -- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
 -- moved. To end more than one request, call `lock_recovery_shared` first.
 create or replace function tidegate_internal.end_requests(
-  p_ids    uuid[],
-  p_from   tidegate.request_status[],
-  p_to     tidegate.request_status,
-  p_causes text[],
-  p_error  jsonb
+  p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
+  set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
   v_seen  record;
   v_moved record;
@@ -67,7 +57,7 @@ begin
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
   loop
     -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
-    -- that came back since the first look may be locked by a transaction that waits for its row: a claim removes it
+    -- that came back since the first read may be locked by a transaction that waits for its row: a claim removes it
     -- later.
     execute format(
       $sql$
@@ -87,3 +77,4 @@ begin
   return query select unnest(v_moved.ids), p_to;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('end_requests');

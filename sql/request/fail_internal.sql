@@ -2,10 +2,7 @@
 --
 -- `error` is {"code", "message", "retryable"}.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
-  returns table (id uuid, req_status tidegate.request_status) language sql security definer
-  set jit = off
-  set plan_cache_mode = force_generic_plan
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language sql security definer as $$
   select tidegate_internal.lock_recovery_shared();
   select * from tidegate_internal.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',

@@ -4,10 +4,7 @@
 -- By an operator: the send is refused before it left, or known to have been rejected. `error` is
 -- {"code", "message", "retryable"}. Returns the requests that moved.
 create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null)
-  returns table (id uuid, req_status tidegate.request_status) language sql security definer
-  set jit = off
-  set plan_cache_mode = force_generic_plan
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language sql security definer as $$
   select tidegate_internal.lock_recovery_shared();
   select * from tidegate_internal.end_requests(
     ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}',

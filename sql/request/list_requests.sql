@@ -6,24 +6,18 @@
 -- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
 -- nothing (more). Raises TG002 for an unknown kind.
 create or replace function tidegate.list_requests(
-  kind      text,
-  states    tidegate.request_status[] default null,
-  since     timestamptz default null,
-  before    uuid default null,
-  submitter text default null,
-  page      integer default 100,
-  examine   integer default 10000
+  kind text, states tidegate.request_status[] default null, since timestamptz default null,
+  before uuid default null, submitter text default null, page integer default 100,
+  examine integer default 10000
 )
   returns table (
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
     next_before uuid
   )
   language plpgsql stable security definer
-  set jit = off
   -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
   set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
 declare
   v_page     integer := least(greatest(coalesce(list_requests.page, 100), 1), 1000);
   v_examine  integer := least(greatest(coalesce(list_requests.examine, 10000), v_page), 100000);
@@ -36,10 +30,7 @@ declare
   v_found    uuid[] := '{}';
   v_next     uuid;
 begin
-  if not exists (select from tidegate.kind as k where k.name = list_requests.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', list_requests.kind);
-  end if;
-
+  perform tidegate_internal.require_kind(list_requests.kind);
   -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
   -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
   for v_row in

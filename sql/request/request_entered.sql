@@ -23,9 +23,7 @@ begin
   into v_entered
   from new_rows as r;
   if v_entered.illegal is not null then
-    raise exception using
-      errcode = 'TG001',
-      message = v_entered.illegal,
+    raise exception using errcode = 'TG001', message = v_entered.illegal,
       hint = 'submit it: select * from tidegate.submit(kind, payload)';
   end if;
 

@@ -29,8 +29,7 @@ cross join lateral (
   values
     (
       1, null, (case r.flow when 'decrypt' then 'queued' else 'processing' end)::tidegate.request_status,
-      r.submitted_at, 0,
-      'submitted', null
+      r.submitted_at, 0, 'submitted', null
     ),
     (
       -- A request that waits again has its last send stored.
@@ -41,8 +40,7 @@ cross join lateral (
     ),
     (
       r.transition_no - receipt.later, 'tx_in_flight', 'receipt_received', r.receipt_received_at, r.tx_attempt,
-      'receipt',
-      r.worker
+      'receipt', r.worker
     ),
     (
       case

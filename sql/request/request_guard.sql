@@ -14,8 +14,7 @@ declare
 begin
   if tg_op = 'DELETE' then
     if old.req_status not in ('completed', 'timed_out', 'failure') then
-      raise exception using
-        errcode = 'TG001',
+      raise exception using errcode = 'TG001',
         message = format('request %s is %s and may not be deleted', old.id, old.req_status),
         hint = 'cancel it first: select * from tidegate.cancel(id)';
     end if;
@@ -31,9 +30,7 @@ begin
     end if;
   else
     if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
-      raise exception using
-        errcode = 'TG001',
-        message = format('request %s keeps its id, kind and flow', old.id);
+      raise exception using errcode = 'TG001', message = format('request %s keeps its id, kind and flow', old.id);
     end if;
     if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
       or (old.receipt_received_at is null and new.receipt_received_at is not null
@@ -43,8 +40,7 @@ begin
         and new.req_status not in ('completed', 'timed_out', 'failure')
       )
     then
-      raise exception using
-        errcode = 'TG001',
+      raise exception using errcode = 'TG001',
         message = format('request %s is %s and may not be given the time of a status that it has not reached', old.id,
           new.req_status);
     end if;
@@ -86,7 +82,7 @@ create or replace trigger request_guard
   before delete on tidegate.request
   for each row execute function tidegate_internal.request_guard();
 
--- The functions that submit are trusted to insert what is legal and to count it: they say so by a setting of their own.
+-- The functions that submit are trusted to insert what is legal and to count it: a setting of their own shows it.
 create or replace trigger request_guard_of_inserts
   before insert on tidegate.request
   for each row

@@ -3,8 +3,7 @@ create or replace function tidegate_internal.request_removal()
   returns trigger language plpgsql as $$
 begin
   if tg_op = 'TRUNCATE' then
-    raise exception using
-      errcode = 'TG001',
+    raise exception using errcode = 'TG001',
       message = 'tidegate.request may not be truncated: live requests would be lost',
       hint = 'delete finished requests instead';
   end if;

@@ -30,8 +30,8 @@
 --   previous_status: Status before the last update, for the history trigger.
 --   transition_no: How many transitions it has made, its entry included.
 --   cause: Why it made the last one; hand_edit: the row was updated by hand.
---   readiness_attempt: Readiness checks begun; one given back is not counted.
---   tx_attempt: Sends begun; one given back unsent is not counted.
+--   readiness_attempt: Readiness checks begun; a released one is not counted.
+--   tx_attempt: Sends begun; one released unsent is not counted.
 --   readiness_waits: Checks that were snoozed; the policy does not count them.
 --   checks_failing_since: Start of the current run of failed checks; or null.
 --   tx_unsent: Sends that certainly did not leave; not counted by the policy.

@@ -11,19 +11,15 @@ declare
   v_applied  bigint := 0;
 begin
   for v_response in
-    select i.id, addressed.request_id, i.part, i.accept, i.response
-    from (
-      select i.id, i.request_id
-      from tidegate.response_inbox as i
-      where i.request_id = any(p_ids) and not i.late
-      union
-      select i.id, f.request_id
-      from tidegate.request_reference as f
-      join tidegate.response_inbox as i on i.reference = f.reference
-      where f.request_id = any(p_ids) and i.request_id is null and not i.late
-    ) as addressed
-    join tidegate.response_inbox as i on i.id = addressed.id
-    order by i.id
+    select i.id, i.request_id, i.part, i.accept, i.response
+    from tidegate.response_inbox as i
+    where i.request_id = any(p_ids) and not i.late
+    union all
+    select i.id, f.request_id, i.part, i.accept, i.response
+    from tidegate.request_reference as f
+    join tidegate.response_inbox as i on i.reference = f.reference
+    where f.request_id = any(p_ids) and i.request_id is null and not i.late
+    order by id
   loop
     v_outcome := tidegate_internal.apply_response(v_response.request_id, v_response.response, v_response.part,
       v_response.accept);

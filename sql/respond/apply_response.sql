@@ -9,7 +9,7 @@ create or replace function tidegate_internal.apply_response(p_id uuid, p_respons
   returns text language plpgsql as $$
 declare
   v_request tidegate.request;
-  v_parts   bigint;
+  v_cause   text;
 begin
   select * into v_request from tidegate.request as r where r.id = p_id and r.req_status = 'receipt_received';
   if not found then
@@ -19,44 +19,41 @@ begin
     return 'refused';
   end if;
 
-  if v_request.flow = 'proof' and not p_accept then
-    update tidegate.request as r
-    set
-      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'verdict_rejected', response = p_response,
-      error = tidegate_internal.error_json('verdict_rejected', 'the downstream rejected the proof', false)
-    where r.id = p_id and r.req_status = 'receipt_received';
-    return case when found then 'rejected' end;
-  end if;
-
-  if v_request.flow = 'decrypt' and p_part is not null then
+  v_cause := case
+    when p_part is not null then 'threshold_reached'
+    when p_accept then 'verdict_accepted'
+    when not p_accept then 'verdict_rejected'
+    else 'response'
+  end;
+  if p_part is not null then
     insert into tidegate.response_part (request_id, part, response)
     values (p_id, p_part, p_response)
     on conflict do nothing;
     if not found then
       return 'duplicate';
     end if;
-
-    select count(*) into v_parts from tidegate.response_part as p where p.request_id = p_id;
-    if v_parts < v_request.response_threshold then
+    if (select count(*) from tidegate.response_part as p where p.request_id = p_id) < v_request.response_threshold then
       return 'stored';
     end if;
-    update tidegate.request as r
-    set
-      req_status = 'completed', transition_no = r.transition_no + 1, cause = 'threshold_reached',
-      response = jsonb_build_object('shares', (
-        select jsonb_object_agg(p.part, p.response) from tidegate.response_part as p where p.request_id = p_id
-      ))
-    where r.id = p_id and r.req_status = 'receipt_received';
-    return case when found then 'completed' end;
   end if;
 
   update tidegate.request as r
   set
-    previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1,
-    response = p_response,
-    finished_at = tidegate.clock(), cause = case r.flow when 'proof' then 'verdict_accepted' else 'response' end
-  where r.id = p_id and r.req_status = 'receipt_received';
-  return case when found then 'completed' end;
+    previous_status = r.req_status, transition_no = r.transition_no + 1, cause = v_cause,
+    req_status = (case v_cause when 'verdict_rejected' then 'failure' else 'completed' end)::tidegate.request_status,
+    finished_at = tidegate.clock(),
+    response = case
+      when p_part is null then p_response
+      else (
+        select jsonb_build_object('shares', jsonb_object_agg(p.part, p.response))
+        from tidegate.response_part as p
+        where p.request_id = p_id
+      )
+    end,
+    error = case v_cause when 'verdict_rejected'
+      then tidegate_internal.error_json('verdict_rejected', 'the downstream rejected the proof', false) end
+  where r.id = p_id;
+  return case v_cause when 'verdict_rejected' then 'rejected' else 'completed' end;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('apply_response');

@@ -13,7 +13,6 @@ create or replace function tidegate.respond(
 )
   returns table (request_id uuid, req_status tidegate.request_status, outcome text)
   language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_id      uuid := respond.id;
   v_request record;
@@ -34,7 +33,7 @@ begin
     end if;
   end if;
 
-  -- Locked before it is looked at: a receipt that is being stored either sees this response in the inbox, or has
+  -- Locked before it is read: a receipt that is being stored either sees this response in the inbox, or has
   -- moved the row before this lock was granted.
   select r.req_status, r.flow, r.response_threshold into v_request
   from tidegate.request as r

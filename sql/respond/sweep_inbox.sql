@@ -5,51 +5,48 @@
 -- counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_from    bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
-  v_to      bigint;
-  v_slice   record;
-  v_ids     uuid[];
-  v_expired bigint;
+  v_from  bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
+  v_to    bigint;
+  v_slice record;
+  v_ids   uuid[];
 begin
   if everything then
     v_from := -1;
+    v_to := 9223372036854775807;
   else
     select count(*) as found, max(s.id) as last into v_slice
     from (
       select i.id from tidegate.response_inbox as i where not i.late and i.id > v_from order by i.id limit batch
     ) as s;
     v_to := v_slice.last;
-    if v_slice.found < batch then
-      -- From the beginning, next time.
-      if v_from > 0 then
-        perform setval('tidegate.inbox_cursor', 0);
-      end if;
-    else
-      perform setval('tidegate.inbox_cursor', v_to);
-    end if;
+    -- After the last slice the next call goes on from the beginning.
+    perform setval('tidegate.inbox_cursor', case v_slice.found when batch then v_to else 0 end)
+    where v_from > 0 or v_slice.found = batch;
     if v_to is null then
       return 0;
     end if;
   end if;
 
-  delete from tidegate.response_inbox as i
-  where not i.late and i.id > v_from and (v_to is null or i.id <= v_to) and i.request_id is null
-    and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
-    and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
-  get diagnostics v_expired = row_count;
-  if v_expired > 0 then
-    update tidegate.inbox_total set expired = expired + v_expired;
-  end if;
+  with gone as (
+    delete from tidegate.response_inbox as i
+    where not i.late and i.id > v_from and i.id <= v_to and i.request_id is null
+      and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
+      and not exists (select from tidegate.request_reference as f where f.reference = i.reference)
+    returning 1
+  )
+  update tidegate.inbox_total as t
+  set expired = t.expired + g.responses
+  from (select count(*) as responses from gone) as g
+  where g.responses > 0;
 
   perform tidegate_internal.lock_names('reference', array(
     select i.reference
     from tidegate.response_inbox as i
     join tidegate.request_reference as f on f.reference = i.reference
-    where not i.late and i.request_id is null and i.id > v_from and (v_to is null or i.id <= v_to)
+    where not i.late and i.request_id is null and i.id > v_from and i.id <= v_to
     order by i.id
     limit batch
   ));
@@ -62,7 +59,7 @@ begin
     from tidegate.response_inbox as i
     left join tidegate.request_reference as f on f.reference = i.reference
     join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
-    where not i.late and i.id > v_from and (v_to is null or i.id <= v_to)
+    where not i.late and i.id > v_from and i.id <= v_to
       and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     order by i.id
     limit batch

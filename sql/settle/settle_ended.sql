@@ -1,13 +1,12 @@
 -- settle_ended: From one status to failure, for requests that their stage ended, with the error given.
 --
 -- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
-create or replace function tidegate.settle_ended(
-  p_leases tidegate.lease[], p_errors jsonb[], p_from tidegate.request_status, p_cause text,
-  p_took_ms integer[], p_hedges integer[]
+create or replace function tidegate_internal.settle_ended(
+  p_leases tidegate.lease[], p_errors jsonb[], p_from tidegate.request_status, p_took_ms integer[], p_hedges integer[]
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql as $$
-#variable_conflict use_column
 declare
+  v_cause constant text := case p_from when 'queued' then 'readiness_failed' else 'rejected' end;
   v_held  record;
   v_moved record;
 begin
@@ -19,8 +18,8 @@ begin
   with moved as (
     update tidegate.request as r
     set
-      req_status = 'failure', transition_no = r.transition_no + 1, cause = p_cause, queue = null, msg_id = null,
-      lease = null, error = coalesce(p_errors[h.place], tidegate_internal.error_json(p_cause, 'no reason given', false))
+      req_status = 'failure', transition_no = r.transition_no + 1, cause = v_cause, queue = null, msg_id = null,
+      lease = null, error = coalesce(p_errors[h.place], tidegate_internal.error_json(v_cause, 'no reason given', false))
     from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = p_from
     returning
@@ -41,5 +40,4 @@ begin
   return query select unnest(v_moved.ids), 'failure'::tidegate.request_status;
 end;
 $$;
-select tidegate_internal.allow('settle_ended', '{worker,admin}');
 select tidegate_internal.plan_along_indexes('settle_ended');

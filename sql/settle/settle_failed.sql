@@ -9,7 +9,7 @@ create or replace function tidegate.settle_failed(
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
 begin
-  return query select * from tidegate.settle_ended(leases, errors, 'queued', 'readiness_failed', took_ms, hedges);
+  return query select * from tidegate_internal.settle_ended(leases, errors, 'queued', took_ms, hedges);
 end;
 $$;
 select tidegate_internal.allow('settle_failed', '{worker,admin}');

@@ -9,7 +9,6 @@ create or replace function tidegate.settle_passed(
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
   language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_held     record;
   v_moved    record;
@@ -21,8 +20,7 @@ begin
     return;
   end if;
 
-  perform tidegate_internal.announce_draw(q.name, q.passing,
-    (select k.last from tidegate_internal.queue_numbers(q.name) as k))
+  perform tidegate_internal.announce_draw(q.name, q.passing, (tidegate_internal.queue_numbers(q.name)).last)
   from (
     select k.tx_queue as name, count(*)::integer as passing
     from unnest(v_held.kinds) as h(kind)

@@ -13,7 +13,6 @@ create or replace function tidegate.settle_receipt(
   took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_queue constant text := tidegate_internal.lease_queue(leases);
   v_now   timestamptz;
@@ -24,7 +23,7 @@ declare
   v_moved record;
 begin
   if array_remove(refs, null) <> '{}' then
-    -- A response by reference looks for its request under the same lock: without it both could miss each other.
+    -- A response by reference searches for its request under the same lock: without it both could miss each other.
     perform tidegate_internal.lock_names('reference', refs);
     select * into v_held from tidegate_internal.lock_held(leases);
     v_taken := array_fill(null::uuid, array[coalesce(cardinality(leases), 0)]);

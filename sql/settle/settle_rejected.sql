@@ -9,7 +9,7 @@ create or replace function tidegate.settle_rejected(
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
 begin
-  return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
+  return query select * from tidegate_internal.settle_ended(leases, errors, 'tx_in_flight', took_ms, hedges);
 end;
 $$;
 select tidegate_internal.allow('settle_rejected', '{worker,admin}');

@@ -1,11 +1,11 @@
 -- settle_retry: tx_in_flight → processing, when a send is worth another attempt, or → failure when none is left;
 -- returns the fate of each.
 --
--- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it.
--- The message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or
--- else after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen
--- the request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms` and
--- `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
+-- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` lists the codes that are worth
+-- it. The message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects
+-- it), or else after the policy's backoff. `may_have_left` (one per lease, null: true) means that the downstream may
+-- have seen the request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms`
+-- and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
 --
 -- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected,
@@ -18,7 +18,6 @@ create or replace function tidegate.settle_retry(
   hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_held  record;
   v_now   timestamptz := tidegate.clock();
@@ -94,7 +93,7 @@ begin
     returning
       r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.token, j.claimed,
       case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
-        -- Tidegate's own errors say nothing about the downstream.
+        -- Tidegate's own errors are no sign of the downstream's health.
         case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
       end as outcome
   )
@@ -112,9 +111,7 @@ begin
   from moved as m;
 
   -- First: ending leases may wait for the queue's drain lock, which comes after the watermark's.
-  if v_moved.kept is not null then
-    perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
-  end if;
+  perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.record_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,

@@ -6,7 +6,7 @@
 -- by a timeout or a 5xx: that uses an attempt, and the request ends when the policy's `retry_on` does not list the
 -- error (queued → failure), when no attempt is left, or when the next check would begin later than the policy's
 -- deadline less its margin, counted from the first of the checks that have failed in a row (queued → timed_out).
--- `after` (one per lease, null: by the policy's backoff) says when the next check is due; `took_ms` and `hedges` (one
+-- `after` (one per lease, null: by the policy's backoff) is when the next check is due; `took_ms` and `hedges` (one
 -- per lease, or null) how long this one took, and how many more were made for it. The policy is the one in force when
 -- the check began.
 --
@@ -16,7 +16,6 @@ create or replace function tidegate.settle_snooze(
   took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
-#variable_conflict use_column
 declare
   v_held  record;
   v_now   timestamptz := tidegate.clock();
@@ -103,9 +102,7 @@ begin
   from moved as m;
 
   -- First: ending leases may wait for the queue's drain lock, which comes after the watermark's.
-  if v_moved.kept is not null then
-    perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
-  end if;
+  perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.record_calls(
     'readiness', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,

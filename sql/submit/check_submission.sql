@@ -1,9 +1,9 @@
--- check_submission: Raises TG007 for a submission that no kind accepts.
+-- check_submission: Raises TG007 with the reason why no kind accepts a submission.
 --
--- `p_capped` is a submitter that has a quota.
+-- `p_quota` is a submitter with a quota; it is the reason if there is no other.
 create or replace function tidegate_internal.check_submission(
   p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
-  p_not_before timestamptz, p_capped text
+  p_not_before timestamptz, p_quota text
 )
   returns void language plpgsql immutable as $$
 declare
@@ -24,11 +24,9 @@ begin
   if v_refusal is not null then
     raise exception using errcode = 'TG007', message = v_refusal;
   end if;
-  if p_capped is not null and exists (select from unnest(p_submitters) as s where s is distinct from p_capped) then
-    raise exception using errcode = 'TG007',
-      message = format('submitter "%s" has a quota, so its requests do not share a submission with those of others',
-        p_capped),
-      hint = 'submit its requests by themselves';
-  end if;
+  raise exception using errcode = 'TG007',
+    message = format('submitter "%s" has a quota, so its requests do not share a submission with those of others',
+      p_quota),
+    hint = 'submit its requests by themselves';
 end;
 $$;

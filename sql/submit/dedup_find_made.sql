@@ -15,9 +15,10 @@ begin
   limit 1;
   if v_seen.fingerprint <> p_fingerprint then
     raise exception using errcode = 'TG004',
-      message = format('the values that are this payload''s idempotency key were used for request %s with another '
-      'payload',
-        v_seen.request_id),
+      message = format(
+        'the values that are this payload''s idempotency key were used for request %s with another payload',
+        v_seen.request_id
+      ),
       hint = 'wait for the end of the window, or submit it with a key of your own';
   end if;
   return v_seen.request_id;

@@ -18,7 +18,6 @@ create or replace function tidegate.submit(
   set enable_bitmapscan = off
   set enable_sort = off
   set tidegate.submits = on
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

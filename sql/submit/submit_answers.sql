@@ -15,7 +15,6 @@ create or replace function tidegate_internal.submit_answers(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql as $$
-#variable_conflict use_column
 begin
   return query
     select

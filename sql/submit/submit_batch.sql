@@ -16,7 +16,6 @@ create or replace function tidegate.submit_batch(
     retry_after_seconds integer
   )
   language plpgsql security definer
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 begin

@@ -13,11 +13,7 @@ create or replace function tidegate.submit_batch_once(
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer
   )
-  language plpgsql security definer
-  set jit = off
-  set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
+  language plpgsql security definer as $$
 declare
   -- With spaces in it, which no key that comes over HTTP has.
   v_key   text := 'batch ' || encode(sha256(convert_to(submit_batch_once.idempotency_key, 'UTF8')), 'hex');
@@ -27,14 +23,11 @@ begin
     raise exception using errcode = 'TG007', message = 'a batch''s idempotency key has 1 to 255 characters';
   end if;
 
-  return query select
-    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
-  from tidegate_internal.submit_requests(
+  return query select * from tidegate.submit_batch(
     submit_batch_once.kind, submit_batch_once.payloads,
     array(select v_key || ' ' || n from generate_series(1, cardinality(submit_batch_once.payloads)) as n),
-    array_fill(submit_batch_once.submitter, array[coalesce(cardinality(submit_batch_once.payloads), 0)]),
-    submit_batch_once.admission, null
-  ) as s;
+    submit_batch_once.submitter, submit_batch_once.admission
+  );
 
   -- A longer or shorter batch agrees payload by payload, so the whole has a fingerprint too. It stands as long as the
   -- first request does. Two such batches at once met at their first payload's key, so this waits for no lock.

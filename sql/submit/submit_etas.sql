@@ -8,40 +8,36 @@ create or replace function tidegate_internal.submit_etas(
 )
   returns tidegate.retry_after[] language plpgsql stable as $$
 declare
-  v_count constant integer := cardinality(p_ids);
-  v_place constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
-  v_line  record;
-  v_least integer;
-  v_etas  tidegate.retry_after[];
+  v_count   constant integer := cardinality(p_ids);
+  v_step    constant integer := ceil(v_count / 32.0);  -- at most 32 of them are computed
+  v_place   constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
+  v_each_ms constant numeric := case v_place
+    when 'tx_queue' then 1000 / nullif(p_terms.drain_tps, 0)
+    else p_kind.readiness_ms / nullif(p_terms.concurrency, 0)::numeric
+  end;
+  v_line    record;
+  v_least   integer;
+  v_etas    tidegate.retry_after[];
 begin
   if p_kind.eta = 'observed' then
-    declare
-      v_made    constant integer := 32;
-      v_step    constant integer := ceil(v_count::numeric / v_made);
-      v_each_ms constant numeric := case v_place
-        when 'tx_queue' then 1000 / nullif(p_terms.drain_tps, 0)
-        else p_kind.readiness_ms / nullif(p_terms.concurrency, 0)::numeric
-      end;
-    begin
-      select array_agg(tidegate_internal.retry_after(
-        p_ids[made.first + later.place + 1], least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
-        least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
-        made.p50_ms + later.ms, made.p90_ms + later.ms
-      ) order by made.first, later.place)
-      into v_etas
-      from (
-        select first, e.*
-        from generate_series(0, v_count - 1, v_step) as first
-        cross join lateral tidegate_internal.observed_eta(
-          p_kind, v_place, p_waiting + first, p_queue, p_visible_in, null, interval '0', p_terms, p_now
-        ) as e
-        where e.seconds is not null
-      ) as made
-      cross join lateral (
-        select place, round(coalesce(v_each_ms, 0) * place)::bigint as ms
-        from generate_series(0, least(v_step, v_count - made.first) - 1) as place
-      ) as later;
-    end;
+    select array_agg(tidegate_internal.retry_after(
+      p_ids[made.first + later.place + 1], least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
+      least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
+      made.p50_ms + later.ms, made.p90_ms + later.ms
+    ) order by made.first, later.place)
+    into v_etas
+    from (
+      select first, e.*
+      from generate_series(0, v_count - 1, v_step) as first
+      cross join lateral tidegate_internal.observed_eta(
+        p_kind, v_place, p_waiting + first, p_queue, p_visible_in, null, interval '0', p_terms, p_now
+      ) as e
+      where e.seconds is not null
+    ) as made
+    cross join lateral (
+      select place, round(coalesce(v_each_ms, 0) * place)::bigint as ms
+      from generate_series(0, least(v_step, v_count - made.first) - 1) as place
+    ) as later;
   end if;
   if v_etas is null then
     select * into v_line

@@ -21,7 +21,6 @@ create or replace function tidegate.submit_group(
   set enable_bitmapscan = off
   set enable_sort = off
   set tidegate.submits = on
-  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -1,8 +1,8 @@
 -- submit_plain: Submits one request of the common sort: without quota, delay, readiness check, observed ETA or made
 -- key.
 --
--- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed
--- gate, a breaker, a void number, a key that is stored already), it has stored nothing and returns nulls:
+-- In few statements, because a caller waits for each. Where the request is of another sort or something stands in the
+-- way (a closed gate, a breaker, a void number, a key that is stored already), it has stored nothing and returns nulls:
 -- `submit_requests` takes over, by the same rules and in the same order of locks. That also refuses invalid keys, and
 -- raises all errors.
 --
@@ -16,7 +16,6 @@ create or replace function tidegate_internal.submit_plain(
   out retry_after_seconds integer
 )
   language plpgsql as $$
-#variable_conflict use_column
 declare
   v_now          timestamptz := tidegate.clock();
   v_terms        record;

@@ -25,7 +25,6 @@ create or replace function tidegate_internal.submit_requests(
   language plpgsql
   set tidegate.submits = on
 as $$
-#variable_conflict use_column
 declare
   v_count        constant integer := coalesce(cardinality(p_payloads), 0);
   v_distinct     constant text[] := case
@@ -34,7 +33,7 @@ declare
   end;
   -- Of several submitters none has a quota, and nothing else depends on the submitter.
   v_submitter    constant text := v_distinct[1];
-  v_capped       text;
+  v_with_quota   text;
   v_terms        record;
   v_kind         tidegate.kind;
   v_queue        text;
@@ -67,7 +66,7 @@ begin
   select
     e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft,
     'too_many_requests' in (e.state, l.state) as is_closed,
-    exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_distinct)) as is_capped,
+    exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_distinct)) as has_quota,
     s.safety_margin
   into v_terms
   from tidegate.setting as s
@@ -76,18 +75,23 @@ begin
   if num_nulls(v_kind.processing_ms, v_kind.tx_confirmation_ms, v_terms.safety_margin) > 0
     or (v_kind.flow = 'decrypt' and v_kind.readiness_ms is null)
   then
-    perform tidegate_internal.submittable_kind(p_kind);
+    perform tidegate_internal.require_kind(p_kind);
+    raise exception using errcode = 'TG003',
+      message = format('kind "%s" has no nominal times yet, so no Retry-After can be computed', p_kind),
+      hint = 'run `tidegate init` for a starter set, or set them with `tidegate config set`';
   end if;
-  if v_terms.is_capped then
-    v_capped := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_distinct));
+  if v_terms.has_quota then
+    v_with_quota := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_distinct));
   end if;
   -- One expression for the common case; the error is determined only when it fails.
   if (
     p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
-    and cardinality(p_submitters) = v_count and (v_capped is null or cardinality(v_distinct) = 1)
+    and cardinality(p_submitters) = v_count and (v_with_quota is null or cardinality(v_distinct) = 1)
   ) is not true then
-    perform tidegate_internal.check_submission(p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_capped);
+    perform tidegate_internal.check_submission(
+      p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_with_quota
+    );
   end if;
   if v_count = 0 then
     return;
@@ -124,7 +128,7 @@ begin
       v_quotas.room := 0;
     else
       v_limit := case when not v_terms.forced then v_terms.high_water end;
-      if v_terms.is_capped then
+      if v_terms.has_quota then
         v_quotas := tidegate_internal.quota_enter(p_kind, v_submitter);
       end if;
     end if;
@@ -143,7 +147,7 @@ begin
   if not v_keyed then
     v_ids := v_own;
   else
-    -- Requests that will be refused claim no key: it would have to be given back.
+    -- Requests that will be refused claim no key: it would have to be released.
     if v_quotas.room = 0 then
       v_fresh := (
         select count(distinct coalesce(k.scope || ' ' || k.key, k.made, k.place::text))
@@ -174,7 +178,7 @@ begin
   end if;
 
   loop
-    -- A single request goes by the numbers until they run out. A soft gate looks at nothing else.
+    -- A single request goes by the numbers until they run out. A soft gate counts its depth.
     if v_limit is not null and v_admission.room is distinct from 0
       and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1))
     then
@@ -219,7 +223,7 @@ begin
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
     insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, v_status, v_enters);
-    if v_terms.is_capped then
+    if v_terms.has_quota then
       insert into tidegate.quota_usage (gate, request_id)
       select g.name, n.id
       from tidegate.gate as g

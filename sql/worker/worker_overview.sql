@@ -15,4 +15,6 @@ select
   w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 seconds' as alive,
   coalesce(h.held, 0) as held, w.kinds
 from tidegate.worker as w
-left join tidegate.held_by() as h on h.holder = w.name;
+left join (
+  select l.worker, count(*) as held from tidegate.leased_request as l where l.in_force group by l.worker
+) as h on h.worker = w.name;

@@ -188,7 +188,7 @@ const MUTANTS: [Mutant; 16] = [
         name: "a release that keeps its attempt",
         changes: &[(
             "release",
-            "tx_attempt = greatest(r.tx_attempt - 1, 0)",
+            "tx_attempt = greatest(r.tx_attempt - (r.req_status <> 'queued')::integer, 0)",
             "tx_attempt = r.tx_attempt",
         )],
     },
@@ -196,8 +196,8 @@ const MUTANTS: [Mutant; 16] = [
         name: "a share too many",
         changes: &[(
             "apply_response",
-            "if v_parts < v_request.response_threshold then",
-            "if v_parts <= v_request.response_threshold then",
+            "< v_request.response_threshold then",
+            "<= v_request.response_threshold then",
         )],
     },
 ];

@@ -371,7 +371,7 @@ async fn extensions_of_one_claim_at_once_prolong_what_each_of_them_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_under_a_lease_comes_back_to_a_queue_that_was_made_again() {
+async fn a_leased_request_returns_to_a_queue_that_was_made_again() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 3).await;
     let mut session = Session::open(&database).await;

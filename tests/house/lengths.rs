@@ -14,7 +14,6 @@ const LONGER: [(&str, &str); 10] = [
     ("invariants_of_queues", "a list: one entry an invariant"),
     ("invariants_of_requests", "a list: one entry an invariant"),
     ("recover", "one pass over the rows of a batch"),
-    ("recover_deadlines", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
     ("settle_receipt", "one transition, for every flow"),
     ("submit_requests", "one transition: gates, keys, messages, rows, places"),

@@ -124,12 +124,12 @@ async fn all_say(fleet: &[Member], open: bool) {
 
 /// Counts the statements that submit, and makes each of them fail; the submitting function as it was, to put it back.
 async fn fail_submissions(database: &TestDatabase) -> String {
-    let stored = "select pg_get_functiondef('tidegate_internal.submittable_kind(text)'::regprocedure)";
+    let stored = "select pg_get_functiondef('tidegate_internal.require_kind(text)'::regprocedure)";
     let stored = database.text(stored).await.unwrap();
     database
         .execute(
             "create sequence public.submitting;
-             create or replace function tidegate_internal.submittable_kind(p_kind text) returns tidegate.kind
+             create or replace function tidegate_internal.require_kind(p_kind text) returns tidegate.kind
              language plpgsql as $$
              begin
                perform nextval('public.submitting');

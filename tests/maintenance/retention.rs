@@ -239,7 +239,7 @@ async fn without_a_retention_nothing_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_of_the_history_goes_when_its_requests_are_gone_and_nobody_is_in_the_way() {
+async fn a_partition_of_the_history_is_dropped_when_its_requests_are_gone_and_no_transaction_holds_it() {
     let (database, mut session) = stage().await;
     let full = partition(&mut session, 30).await;
     let empty = partition(&mut session, 40).await;
@@ -267,7 +267,7 @@ async fn a_partition_of_the_history_goes_when_its_requests_are_gone_and_nobody_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_gates_breakers_and_policies_went_through_is_forgotten_but_for_the_latest() {
+async fn old_events_of_gates_breakers_and_policies_are_deleted_but_for_the_latest() {
     let (database, mut session) = stage().await;
     database
         .execute(
@@ -368,7 +368,7 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_looks_at_one_kind_reads_no_requests_of_others() {
+async fn a_query_of_one_kind_reads_no_requests_of_others() {
     let database = TestDatabase::large().await;
     database.stop_clock().await;
     let mut session = Session::open(&database).await;

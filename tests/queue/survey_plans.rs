@@ -3,7 +3,7 @@
 use crate::support::{TestDatabase, race::Session};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_who_asks_for_a_position_reads_the_queue() {
+async fn a_request_for_a_position_does_not_read_the_whole_queue() {
     let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
     for vacuumed in [false, true] {

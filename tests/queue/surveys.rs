@@ -349,7 +349,7 @@ async fn a_submission_that_commits_late_is_counted_in_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_release_far_below_the_head_lowers_everybody_by_one() {
+async fn a_release_far_below_the_head_raises_every_later_position_by_one() {
     let database = TestDatabase::deep().await;
     let mut holder = Session::open(&database).await;
     let held = holder.claim("tx", 1).await;

@@ -220,7 +220,7 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_names_a_queue_nobody_knows_keeps_nobody_from_recovery() {
+async fn a_row_that_names_an_unknown_queue_does_not_keep_others_from_recovery() {
     let database = TestDatabase::unlimited().await;
     let lost = database.submit("direct").await;
     let cancelled = database.submit("direct").await;

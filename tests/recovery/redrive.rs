@@ -47,7 +47,7 @@ async fn redriven_as(session: &mut Session, id: RequestId) -> RequestId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_failed_is_submitted_again_as_it_was_and_linked_both_ways() {
+async fn a_failed_request_is_submitted_again_as_it_was_and_linked_both_ways() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let old: RequestId = session

@@ -133,7 +133,7 @@ async fn a_dry_run_says_all_of_it_and_leaves_no_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_wrong_is_told_in_words() {
+async fn the_command_line_lists_what_recovery_has_corrected() {
     let database = TestDatabase::unlimited().await;
     wreck(&database).await;
 

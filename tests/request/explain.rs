@@ -32,7 +32,7 @@ async fn with_workers(database: &TestDatabase) -> Session {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_is_told_behind_how_many_and_the_first_that_it_is_next() {
+async fn a_waiting_request_names_its_position_and_the_first_one_is_next() {
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let ids = submit_many(&database, "direct", 5).await;
@@ -114,7 +114,7 @@ async fn a_queue_that_is_paused_or_stopped_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_holds_names_it_and_until_when_also_when_it_is_lost() {
+async fn a_held_request_names_its_worker_and_its_lease_also_when_the_lease_has_run_out() {
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let send = database.submit("direct").await;
@@ -140,7 +140,7 @@ async fn what_a_worker_holds_names_it_and_until_when_also_when_it_is_lost() {
     assert!(
         sentence(&mut session, send)
             .await
-            .ends_with("(attempt 1): the next claim takes it, and looks for a receipt first")
+            .ends_with("(attempt 1): the next claim takes it, and searches for its receipt first")
     );
 }
 
@@ -255,7 +255,7 @@ async fn a_lease_of_before_the_clock_was_set_back_is_lost_and_no_backoff() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_backs_off_under_an_open_breaker_is_told_both() {
+async fn a_backoff_under_an_open_breaker_has_both_reasons() {
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let id = database.submit("direct").await;
@@ -313,7 +313,7 @@ async fn an_open_breaker_says_until_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_awaits_its_response_and_what_has_ended_says_how() {
+async fn a_sent_request_awaits_its_response_and_an_ended_one_names_its_end() {
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let awaiting = receipt(&database, "user_decrypt", Some("ref-1")).await;

@@ -269,7 +269,7 @@ async fn a_look_that_fails_is_no_send_that_may_have_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_retried_may_have_left_with_an_earlier_attempt() {
+async fn an_error_that_is_not_retried_may_follow_an_earlier_attempt_that_left() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
@@ -282,7 +282,7 @@ async fn what_is_not_retried_may_have_left_with_an_earlier_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receipt_that_nobody_may_see_does_not_make_a_request_rejected() {
+async fn a_receipt_that_the_downstream_does_not_show_does_not_make_a_request_rejected() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(

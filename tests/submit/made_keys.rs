@@ -337,7 +337,7 @@ async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_nobody_and_takes_no_transaction_id() {
+async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_no_lock_and_takes_no_transaction_id() {
     for columns in [NATURAL, PROXY, BUCKETS] {
         let database = with_keys(columns).await;
         let payload = "'{\"order\": {\"id\": 1}, \"op\": 1}'";

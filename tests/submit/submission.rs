@@ -84,7 +84,7 @@ async fn the_parameters_have_the_documented_names_and_types() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_by_its_own_code_and_leaves_nothing() {
+async fn an_invalid_submission_is_refused_by_its_own_code_and_leaves_nothing() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     run(
