@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::value::RawValue;
 
 use super::{
-    DatabaseArgs, exit_code, print_json,
+    GlobalArgs, exit_code, print_json,
     table::{or_dash, table},
 };
 use crate::store::ContractRow;
@@ -22,29 +22,27 @@ pub(super) enum Contract {
     Check {
         /// A JSON array of assertions [default: the contract of the built-in kinds]
         file: Option<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Print the contract of the built-in kinds, as a template
     Show,
 }
 
 impl Contract {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let Self::Check { file, json } = self else {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let Self::Check { file } = self else {
             outln!("{}", BUILT_IN.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         let assertions = read(file)?;
-        let connected = database.connect(1).await?;
+        let connected = global.connect(1).await?;
         let rows = connected.store.contract_check(&assertions).await?;
-        if json {
+        let violated = rows.iter().filter(|row| !row.holds).count();
+        if connected.json {
             print_json(&rows)?;
         } else {
-            print(&rows);
+            print(rows, violated);
         }
-        Ok(exit_code(rows.iter().all(|row| row.holds)))
+        Ok(exit_code(violated == 0))
     }
 }
 
@@ -57,32 +55,24 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
     serde_json::from_str(&text).map_err(|error| anyhow!("{name} is not JSON: {error}"))
 }
 
-fn print(rows: &[ContractRow]) {
-    let shown = rows.iter().map(|row| {
+fn print(rows: Vec<ContractRow>, violated: usize) {
+    let all = rows.len();
+    let cells = rows.into_iter().map(|row| {
         [
             if row.holds { "yes" } else { "NO" }.to_owned(),
             row.place.to_string(),
-            row.kind.clone(),
-            row.stage.clone(),
-            row.r#type.clone(),
-            row.observed.clone(),
-            row.bound.clone(),
-            or_dash(row.detail.as_ref()),
+            row.kind,
+            row.stage,
+            row.r#type,
+            row.observed,
+            row.bound,
+            or_dash(row.detail),
         ]
     });
-    let header = [
-        "holds",
-        "assertion",
-        "kind",
-        "stage",
-        "type",
-        "observed",
-        "bound",
-        "detail",
-    ];
-    outln!("{}", table(header, shown));
-    match rows.iter().filter(|row| !row.holds).count() {
-        0 => outln!("\nall {} hold", rows.len()),
-        violated => outln!("\n{violated} of {} do not hold", rows.len()),
+    let header = "holds  assertion  kind  stage  type  observed  bound  detail";
+    outln!("{}\n", table(header, cells));
+    match violated {
+        0 => outln!("all {all} hold"),
+        violated => outln!("{violated} of {all} do not hold"),
     }
 }

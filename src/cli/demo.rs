@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::time::Instant;
 
 use self::{callers::Callers, fleet::Fleet, picture::Picture, story::Story};
-use super::DatabaseArgs;
+use super::GlobalArgs;
 use crate::{
     database::{self, PoolSettings},
     schema,
@@ -49,10 +49,10 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let location = database.locate().await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let location = global.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
-        let url = with_database(&location.url, &name);
+        let url = with_database(&location.url, &name)?;
         let one_connection = PoolSettings {
             connections_max: 1,
             ..PoolSettings::default()
@@ -65,15 +65,12 @@ impl Demo {
 
         let outcome = self.on(&url).await;
 
+        let drop = format!("drop database {name} with (force)");
         if self.keep {
             outln!("database kept: psql '{url}'");
-        } else if let Err(error) = sqlx::query(&format!("drop database {name} with (force)"))
-            .execute(&admin)
-            .await
-        {
+        } else if let Err(error) = sqlx::query(&drop).execute(&admin).await {
             eprintln!("the demo's database {name} could not be dropped: {error}");
         }
-        drop(location);
         outcome
     }
 
@@ -84,8 +81,7 @@ impl Demo {
              the gate of queue {GATE} closes at {high_water} requests and opens at {low_water}"
         );
         schema::migrate(url).await?;
-        let pool = database::connect(url, &PoolSettings::default()).await?;
-        let store = Store::new(pool);
+        let store = Store::new(database::connect(url, &PoolSettings::default()).await?);
         store.initialise(Some("relayer")).await?;
         let limits = [
             ("tx.per_seconds".to_owned(), RATE),
@@ -166,13 +162,10 @@ impl Demo {
 }
 
 /// The URL of another database on the same server.
-fn with_database(url: &str, name: &str) -> String {
-    let (server, query) = url
-        .split_once('?')
-        .map_or((url, String::new()), |(server, query)| (server, format!("?{query}")));
-    let authority = server.find("://").map_or(0, |at| at + 3);
-    let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
-    format!("{}/{name}{query}", &server[..end])
+fn with_database(url: &str, name: &str) -> anyhow::Result<String> {
+    let mut url = reqwest::Url::parse(url)?;
+    url.set_path(name);
+    Ok(url.into())
 }
 
 #[cfg(test)]
@@ -189,7 +182,7 @@ mod tests {
                 "postgres://a@%2Frun:5432/demo?sslmode=disable",
             ),
         ] {
-            assert_eq!(with_database(url, "demo"), expected);
+            assert_eq!(with_database(url, "demo").unwrap(), expected);
         }
     }
 }

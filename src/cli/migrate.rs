@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::DatabaseArgs;
+use super::GlobalArgs;
 use crate::schema;
 
 #[derive(Debug, Args)]
@@ -15,8 +15,8 @@ pub(super) struct Migrate {
 }
 
 impl Migrate {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let location = database.locate().await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let location = global.locate().await?;
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url).await?, "would apply")
         } else {

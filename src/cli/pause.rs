@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::DatabaseArgs;
+use super::GlobalArgs;
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -17,8 +17,8 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) async fn set_paused(self, database: DatabaseArgs, paused: bool) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn set_paused(self, global: GlobalArgs, paused: bool) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         let changed = connected.store.pause(self.queue.as_deref(), paused).await?;
         let state = if paused { "paused" } else { "resumed" };
         if changed.is_empty() {

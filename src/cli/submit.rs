@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{json, value::RawValue};
 
-use super::DatabaseArgs;
+use super::GlobalArgs;
 use crate::store::{Admission, Submission, Submitted};
 
 #[derive(Debug, Args)]
@@ -29,13 +29,10 @@ pub(super) struct Submit {
     /// The URL to call when the request ends; its host has to be allowed (`tidegate webhook hosts`)
     #[arg(long)]
     callback_url: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Submit {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let mut payload = self.payload;
         if payload == "-" {
             payload.clear();
@@ -53,7 +50,7 @@ impl Submit {
             not_before: self.not_before,
         };
 
-        let connected = database.connect(1).await?;
+        let connected = global.connect(1).await?;
         let store = &connected.store;
         let submitted = match &self.callback_url {
             Some(url) => store.submit_with_callback(&submission, url).await?,
@@ -77,7 +74,7 @@ impl Submit {
             eta => eta,
         };
         let seconds = eta.map_or(0, |eta| eta.retry_after.as_secs());
-        if self.json {
+        if connected.json {
             outln!(
                 "{}",
                 json!({

@@ -6,8 +6,8 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use super::{
-    Connected, DatabaseArgs, print_json,
-    table::{or_dash, table, time},
+    Connected, GlobalArgs,
+    table::{or_dash, time},
 };
 use crate::request::RequestId;
 
@@ -51,11 +51,7 @@ pub(super) enum Hosts {
         host: String,
     },
     /// Show the list
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,11 +66,7 @@ pub(super) enum Secret {
         overlap_hours: f64,
     },
     /// List the secrets, without their values
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
 }
 
 #[derive(Debug, Args)]
@@ -85,9 +77,6 @@ pub(super) struct List {
     /// The most deliveries to show
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -101,8 +90,8 @@ pub(super) struct Redeliver {
 }
 
 impl Webhook {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         match self {
             Self::Hosts(command) => command.run(&connected).await,
             Self::Secret(command) => command.run(&connected).await,
@@ -126,12 +115,12 @@ impl Hosts {
         match self {
             Self::Add { host, allow_private } => {
                 let new = store.webhook_host_add(&host, allow_private).await?;
+                let done = if new { "allowed" } else { "was allowed before:" };
                 let reach = if allow_private {
                     ", private addresses included"
                 } else {
                     ""
                 };
-                let done = if new { "allowed" } else { "was allowed; is" };
                 outln!("{done} {host}{reach}");
                 if new {
                     eprintln!(
@@ -146,16 +135,12 @@ impl Hosts {
                 }
                 outln!("removed {host}");
             }
-            Self::List { json } => {
+            Self::List => {
                 let hosts = store.webhook_hosts().await?;
-                if json {
-                    return print_json(&hosts);
-                }
-                let rows = hosts.into_iter().map(|host| {
+                return connected.print_rows(hosts, "no host is allowed", "host  addresses  since  by", |host| {
                     let addresses = if host.allow_private { "private too" } else { "public" };
                     [host.host, addresses.to_owned(), time(host.created_at), host.created_by]
                 });
-                outln!("{}", table(["host", "addresses", "since", "by"], rows));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -176,12 +161,9 @@ impl Secret {
                     "secret {id} signs from now on and is not shown again; the previous one also signs for {overlap_hours} h"
                 );
             }
-            Self::List { json } => {
+            Self::List => {
                 let secrets = store.webhook_secrets().await?;
-                if json {
-                    return print_json(&secrets);
-                }
-                let rows = secrets.into_iter().map(|secret| {
+                return connected.print_rows(secrets, "there is no secret", "id  host  since  until", |secret| {
                     [
                         secret.id.to_string(),
                         secret.host.unwrap_or_else(|| "all others".to_owned()),
@@ -189,7 +171,6 @@ impl Secret {
                         or_dash(secret.expires_at.map(time)),
                     ]
                 });
-                outln!("{}", table(["id", "host", "since", "until"], rows));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -199,10 +180,8 @@ impl Secret {
 impl List {
     async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         let deliveries = connected.store.webhook_deliveries(self.failed, self.limit).await?;
-        if self.json {
-            return print_json(&deliveries);
-        }
-        let rows = deliveries.into_iter().map(|delivery| {
+        let header = "job  state  attempts  status  url  error";
+        connected.print_rows(deliveries, "there is no delivery", header, |delivery| {
             let state = match (delivery.state.as_str(), delivery.under_way) {
                 ("pending", true) => "under way".to_owned(),
                 ("pending", false) => format!("due {}", time(delivery.due_at)),
@@ -216,10 +195,7 @@ impl List {
                 delivery.url,
                 or_dash(delivery.last_error),
             ]
-        });
-        let header = ["job", "state", "attempts", "status", "url", "error"];
-        outln!("{}", table(header, rows));
-        Ok(ExitCode::SUCCESS)
+        })
     }
 }
 
