@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
-use sqlx::PgPool;
 
 use self::session::Session;
 use crate::database::{self, PoolSettings};
@@ -44,7 +43,7 @@ pub enum MigrateError {
     #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
     Sql {
         /// The file, below `sql/`.
-        file: String,
+        file: &'static str,
         /// The error of the database.
         source: tokio_postgres::Error,
     },
@@ -156,9 +155,8 @@ async fn install_pgmq(url: &str) -> Result<(), MigrateError> {
         application_name: "tidegate migrate".to_owned(),
         ..PoolSettings::default()
     };
-    let pool: PgPool = database::connect(url, &settings)
-        .await
-        .map_err(|error| MigrateError::Unavailable(error.to_string()))?;
+    let connected = database::connect(url, &settings).await;
+    let pool = connected.map_err(|error| MigrateError::Unavailable(error.to_string()))?;
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
     installed.map_err(MigrateError::Pgmq)

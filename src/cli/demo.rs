@@ -104,8 +104,7 @@ impl Demo {
             self.requests - callers::one_by_one(self.requests)
         );
         let callers = Callers::start(&fleet.api, self.requests);
-        let watched = self.watch(&store, &callers, &mut fleet).await;
-        let verdict = match watched {
+        let verdict = match self.watch(&store, &callers, &mut fleet).await {
             Ok(story) => verdict::reach(&store, &callers, &fleet, story).await,
             Err(error) => Err(error),
         };
@@ -126,7 +125,7 @@ impl Demo {
         let mut story = Story::default();
         let deadline = Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
         let (mut killed, mut stopped) = (false, false);
-        while !callers.all_answered() || story.is_closed() {
+        loop {
             let answered = callers.answered();
             if !killed && answered * 2 >= self.requests {
                 killed = true;
@@ -141,23 +140,17 @@ impl Demo {
                 picture.event(&flip);
             }
             picture.draw(store, callers).await?;
+            if callers.all_answered() && !story.is_closed() {
+                return Ok(story);
+            }
             anyhow::ensure!(
                 Instant::now() < deadline,
-                "the demo does not come to an end: {} of {} answered, the gate {}",
-                callers.answered(),
+                "the demo does not end: {answered} of {} answered, the gate {}",
                 self.requests,
                 if story.is_closed() { "closed" } else { "open" }
             );
-            tokio::select! {
-                () = callers.wait(), if !callers.all_answered() => {}
-                () = tokio::time::sleep(picture.period()) => {}
-            }
+            tokio::time::sleep(picture.period()).await;
         }
-        for flip in story.go_on(store).await? {
-            picture.event(&flip);
-        }
-        picture.draw(store, callers).await?;
-        Ok(story)
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 
-use super::{GlobalArgs, table::plain};
+use super::{GlobalArgs, print_json, table::plain};
 use crate::request::{RequestId, Status};
 
 pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<ExitCode> {
@@ -14,7 +14,7 @@ pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<Exi
     let outlook = outlook.with_context(|| format!("there is no request {id}"))?;
     let seconds = outlook.eta.map_or(0, |eta| eta.retry_after.as_secs());
     if connected.json {
-        let answer = json!({
+        return print_json(&json!({
             "job_id": outlook.id,
             "kind": outlook.kind,
             "state": outlook.status,
@@ -27,9 +27,7 @@ pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<Exi
             "result": outlook.response,
             "error": outlook.error,
             "redriven_as": outlook.redriven_as,
-        });
-        outln!("{answer}");
-        return Ok(ExitCode::SUCCESS);
+        }));
     }
 
     let mut line = format!("{} is {}", outlook.kind, outlook.status);

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    GlobalArgs,
+    GlobalArgs, print_json,
     table::{or_dash, time},
 };
 use crate::api_key::{ApiKey, Scope};
@@ -65,7 +65,7 @@ impl Key {
                     if !from_stdin {
                         shown["key"] = key.expose().into();
                     }
-                    outln!("{shown}");
+                    return print_json(&shown);
                 } else if from_stdin {
                     outln!("{}", key.id());
                 } else {
@@ -89,7 +89,7 @@ impl Key {
             Self::Revoke { id } => {
                 let key = store.key_revoke(&id).await?;
                 if connected.json {
-                    outln!("{}", serde_json::to_string(&key)?);
+                    return print_json(&key);
                 } else if key.revoked {
                     outln!("{id} ({}) revoked", key.name);
                 } else {

@@ -17,7 +17,7 @@ use crate::store::{Redrive as Step, Store};
 #[command(
     after_help = "Each request is submitted again once at most. For the downstream the new one is another request: the effects of the \
                   old one may be repeated.\n\
-                  Exit status: 0 all were submitted, 3 some are left (the gates had no room, or they cannot be submitted any \
+                  Exit status: 0 all were submitted, 3 some are left (the gates refused them, or they cannot be submitted any \
                   more), 1 error."
 )]
 pub(super) struct Redrive {
@@ -153,6 +153,6 @@ fn print(summary: &Summary) {
     print_first(unfit.map(|request| format!("{}: {}", request.job_id, plain(&request.reason))));
     if summary.refused > 0 {
         let (refused, seconds) = (summary.refused, summary.retry_after_seconds.unwrap_or_default());
-        outln!("the gates have no room for {refused}; come back in {seconds} s for these and the rest");
+        outln!("the gates refuse {refused}: run it again in {seconds} s for these and the rest");
     }
 }

@@ -167,7 +167,7 @@ async fn part(name: &'static str, running: impl Future<Output = ()>) -> &'static
 }
 
 /// Serves until `stop`, and then until all parts have ended. When one of them ends before, the process stops: without
-/// it, the node would look healthy and not be.
+/// it, the node would report that it is healthy and not be.
 async fn together(
     served: impl Future<Output = std::io::Result<()>>,
     mut parts: JoinSet<&'static str>,
@@ -214,18 +214,18 @@ fn raise_file_limit(connections: usize) {
     }
 }
 
-/// The address asked for; loopback as long as there is no API key.
-async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
+/// The requested address; loopback as long as there is no API key.
+async fn within_reach(requested: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
     if !store.key_changes(0, 1).await?.is_empty() {
-        return Ok(asked);
+        return Ok(requested);
     }
-    if asked.ip().is_loopback() {
+    if requested.ip().is_loopback() {
         tracing::warn!("no API key yet: every caller that reaches this port may do everything (`tidegate key create`)");
-        return Ok(asked);
+        return Ok(requested);
     }
-    let address = loopback(asked);
+    let address = loopback(requested);
     tracing::warn!(
-        asked = %asked, listening = %address,
+        %requested, listening = %address,
         "there is no API key, so this listens on loopback only: make one with `tidegate key create`, and start again"
     );
     Ok(address)
@@ -284,13 +284,13 @@ mod tests {
 
     #[test]
     fn loopback_keeps_the_port_and_the_family() {
-        for (asked, listened) in [
+        for (requested, listened) in [
             ("0.0.0.0:8080", "127.0.0.1:8080"),
             ("192.0.2.1:0", "127.0.0.1:0"),
             ("[::]:8080", "[::1]:8080"),
             ("[::ffff:192.0.2.1]:1", "[::1]:1"),
         ] {
-            assert_eq!(loopback(asked.parse().unwrap()), listened.parse().unwrap());
+            assert_eq!(loopback(requested.parse().unwrap()), listened.parse().unwrap());
         }
     }
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{json, value::RawValue};
 
-use super::GlobalArgs;
+use super::{GlobalArgs, print_json};
 use crate::store::{Admission, Submission, Submitted};
 
 #[derive(Debug, Args)]
@@ -59,10 +59,10 @@ impl Submit {
         let (outcome, mut ticket) = match submitted {
             Submitted::Accepted(ticket) => ("accepted", ticket),
             Submitted::Replayed(ticket) => ("replayed", ticket),
-            Submitted::Refused { retry_after } => bail!(
-                "the gate is closed, nothing was stored: submit again in {} s",
-                retry_after.as_secs()
-            ),
+            Submitted::Refused { retry_after } => {
+                let seconds = retry_after.as_secs();
+                bail!("the gate is closed, nothing was stored: submit again in {seconds} s")
+            }
         };
         let eta = match ticket.eta {
             None if !ticket.status.is_terminal() => {
@@ -75,20 +75,16 @@ impl Submit {
         };
         let seconds = eta.map_or(0, |eta| eta.retry_after.as_secs());
         if connected.json {
-            outln!(
-                "{}",
-                json!({
-                    "job_id": ticket.id,
-                    "outcome": outcome,
-                    "state": ticket.status,
-                    "position": ticket.position,
-                    "retry_after_seconds": seconds,
-                })
-            );
-        } else {
-            outln!("{}", ticket.id);
-            eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
+            return print_json(&json!({
+                "job_id": ticket.id,
+                "outcome": outcome,
+                "state": ticket.status,
+                "position": ticket.position,
+                "retry_after_seconds": seconds,
+            }));
         }
+        outln!("{}", ticket.id);
+        eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -38,21 +38,15 @@ impl Server {
             let output = self
                 .account
                 .command(&pg_ctl)
-                .args(["start", "--silent", "--wait", "--timeout"])
-                .arg(postmaster::TIME_LIMIT.as_secs().to_string())
-                .arg("--pgdata")
-                .arg(&layout.data)
-                .arg("--log")
-                .arg(&layout.log)
-                .arg("--options")
-                .arg(format!("--config-file=\"{}\"", layout.settings.display()))
+                .args(["start", "--silent", "--wait"])
+                .arg(format!("--timeout={}", postmaster::TIME_LIMIT.as_secs()))
+                .arg(format!("--pgdata={}", layout.data.display()))
+                .arg(format!("--log={}", layout.log.display()))
+                .arg(format!("--options=--config-file=\"{}\"", layout.settings.display()))
                 .output()
                 .map_err(EmbeddedPostgresError::io("run", &pg_ctl))?;
-            if output.status.success() {
-                return Ok(());
-            }
             // A starter that was killed leaves a `pg_ctl` behind which may have been faster.
-            if join(layout)? {
+            if output.status.success() || join(layout)? {
                 return Ok(());
             }
             let log = log_since(layout, log_before);

@@ -131,47 +131,20 @@ mod tests {
 
     #[test]
     fn a_file_comes_after_those_that_it_needs() {
-        let files = vec![
-            (
-                "all.sql",
-                "revoke execute on all routines in schema tidegate from public",
-            ),
-            (
-                "a/guard.sql",
-                "create or replace trigger guard execute function tidegate_internal.z()",
-            ),
-            (
-                "a/first.sql",
-                "create or replace view tidegate.first as select tidegate.later()",
-            ),
-            (
-                "b/later.sql",
-                "create or replace function tidegate.later() return tidegate_internal.z()",
-            ),
-            (
-                "c/z.sql",
-                "create or replace function tidegate_internal.z() as $$ tidegate.late $$",
-            ),
-            (
-                "d/late.sql",
-                "-- after tidegate.never\ncreate or replace function tidegate.late() as $q$ $$ $q$",
-            ),
-            (
-                "e/never.sql",
-                "create or replace function tidegate.never(a text default 'it''s') return tidegate.late()",
-            ),
-        ];
+        let files = "all.sql: revoke execute on all routines in schema tidegate from public
+            a/guard.sql: create or replace trigger guard execute function tidegate_internal.z()
+            a/first.sql: create or replace view tidegate.first as select tidegate.later()
+            b/later.sql: create or replace function tidegate.later() return tidegate_internal.z()
+            c/z.sql: create or replace function tidegate_internal.z() as $$ tidegate.late $$
+            e/never.sql: create or replace function tidegate.never(a text default 'it''s') return tidegate.late()";
+        let late = "-- after tidegate.never\ncreate or replace function tidegate.late() as $q$ $$ $q$";
+        let files = files.lines().map(|file| file.trim().split_once(": ").unwrap());
+
+        let order = paths(files.chain([("d/late.sql", late)]).collect()).join(" ");
+
         assert_eq!(
-            paths(files),
-            [
-                "c/z.sql",
-                "b/later.sql",
-                "a/first.sql",
-                "d/late.sql",
-                "e/never.sql",
-                "a/guard.sql",
-                "all.sql"
-            ]
+            order,
+            "c/z.sql b/later.sql a/first.sql d/late.sql e/never.sql a/guard.sql all.sql"
         );
     }
 

@@ -762,7 +762,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
     assert_eq!(wrong.status.code(), Some(3));
     for words in [
         "live_request_without_message: ",
-        "it should be so: a request that is queued",
+        "rule: a request that is queued",
         "    select r.id::text as id",
         "from pgmq.q_tx",
         "1 of ",
@@ -807,7 +807,7 @@ async fn what_is_legal_for_a_moment_is_no_violation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks_it_off() {
+async fn findings_so_far_are_printed_when_the_time_limit_or_ctrl_c_ends_the_examination() {
     let (database, mut session) = lived_in().await;
     session
         .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')")

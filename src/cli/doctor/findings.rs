@@ -133,15 +133,15 @@ impl Findings {
                 next = slice.from.map(Some);
             }
             self.progress(&format!("{} of about {} requests", self.read, self.requests));
-            let Some((found, took, slice, asked, requests)) = running.try_next().await? else {
+            let Some((found, took, slice, length, requests)) = running.try_next().await? else {
                 return Ok(());
             };
             let Some(found) = found else {
-                if asked == least || self.time_left().is_none() {
+                if length == least || self.time_left().is_none() {
                     return Ok(());
                 }
                 // Again, with fewer.
-                span = asked.div_f64(STRETCH).max(least);
+                span = length.div_f64(STRETCH).max(least);
                 running = FuturesOrdered::new();
                 next = Some(slice.before);
                 continue;
@@ -151,7 +151,7 @@ impl Findings {
             self.back_to = slice.from;
             self.all_read = slice.from.is_none();
             let stretch = STEP.div_duration_f64(took).clamp(1.0 / STRETCH, STRETCH);
-            span = asked.mul_f64(stretch).clamp(least, most);
+            span = length.mul_f64(stretch).clamp(least, most);
         }
     }
 
@@ -230,9 +230,9 @@ impl Findings {
     pub(super) fn print(&self) {
         for (invariant, found) in self.broken() {
             outln!("{}: {}", invariant.name, found.violations);
-            outln!("  it should be so: {}", invariant.says);
-            outln!("  it is not with: {}", found.samples.join(", "));
-            outln!("  all of them:");
+            outln!("  rule: {}", invariant.says);
+            outln!("  violated by: {}", found.samples.join(", "));
+            outln!("  query of all violations:");
             for line in invariant.query.lines() {
                 outln!("    {line}");
             }
