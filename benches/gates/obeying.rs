@@ -163,7 +163,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 
 /// All cases at once on a database of their own, each with a kind and a queue of its own.
 async fn with_nodes(location: &DatabaseLocation, nodes: usize, minutes: usize, scale: usize) -> Vec<Row> {
-    let bench = Bench::beside(location, &format!("_nodes_{nodes}")).await;
+    let bench = Bench::with_suffix(location, &format!("_nodes_{nodes}")).await;
     let mut stages = Stages::new();
     for load in LOADS {
         create_kind(&bench, load.name(), scale).await;

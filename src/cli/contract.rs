@@ -6,11 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Subcommand;
 use serde_json::value::RawValue;
 
-use super::{
-    GlobalArgs, exit_code, print_json,
-    table::{or_dash, table},
-};
-use crate::store::ContractRow;
+use super::{GlobalArgs, exit_code, table::or_dash};
 
 /// The contract of the built-in kinds in their first configuration.
 const BUILT_IN: &str = include_str!("contract/built_in.json");
@@ -36,11 +32,24 @@ impl Contract {
         let assertions = read(file)?;
         let connected = global.connect(1).await?;
         let rows = connected.store.contract_check(&assertions).await?;
-        let violated = rows.iter().filter(|row| !row.holds).count();
-        if connected.json {
-            print_json(&rows)?;
-        } else {
-            print(rows, violated);
+        let (all, violated) = (rows.len(), rows.iter().filter(|row| !row.holds).count());
+        let header = "holds  assertion  kind  stage  type  observed  bound  detail";
+        connected.print_rows(rows, "there is no assertion", header, |row| {
+            [
+                if row.holds { "yes" } else { "NO" }.to_owned(),
+                row.place.to_string(),
+                row.kind,
+                row.stage,
+                row.r#type,
+                row.observed,
+                row.bound,
+                or_dash(row.detail),
+            ]
+        })?;
+        match violated {
+            _ if connected.json => {}
+            0 => outln!("\nall {all} hold"),
+            violated => outln!("\n{violated} of {all} do not hold"),
         }
         Ok(exit_code(violated == 0))
     }
@@ -53,26 +62,4 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
     let name = file.display();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
     serde_json::from_str(&text).map_err(|error| anyhow!("{name} is not JSON: {error}"))
-}
-
-fn print(rows: Vec<ContractRow>, violated: usize) {
-    let all = rows.len();
-    let cells = rows.into_iter().map(|row| {
-        [
-            if row.holds { "yes" } else { "NO" }.to_owned(),
-            row.place.to_string(),
-            row.kind,
-            row.stage,
-            row.r#type,
-            row.observed,
-            row.bound,
-            or_dash(row.detail),
-        ]
-    });
-    let header = "holds  assertion  kind  stage  type  observed  bound  detail";
-    outln!("{}\n", table(header, cells));
-    match violated {
-        0 => outln!("all {all} hold"),
-        violated => outln!("{violated} of {all} do not hold"),
-    }
 }

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_that_end_when_they_are_told_to_are_no_error() {
+    async fn parts_that_end_after_the_stop_are_no_error() {
         let stop = CancellationToken::new();
         let mut parts = JoinSet::new();
         parts.spawn(part("maintenance", stop.clone().cancelled_owned()));

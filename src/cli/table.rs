@@ -67,7 +67,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn what_is_no_text_is_escaped_and_the_rest_stays() {
+    fn control_and_direction_characters_are_escaped_and_the_rest_stays() {
         for (text, shown) in [
             ("W_retry ≤ 5 s: „ja“", "W_retry ≤ 5 s: „ja“"),
             ("a\nrequest is completed", "a\\nrequest is completed"),

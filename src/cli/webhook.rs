@@ -3,13 +3,13 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::{
     Connected, GlobalArgs,
     table::{or_dash, time},
 };
-use crate::request::RequestId;
+use crate::{request::RequestId, store::Store};
 
 /// Deliveries made due again in one transaction.
 const BATCH: i32 = 1000;
@@ -30,9 +30,23 @@ pub(super) enum Webhook {
         url: String,
     },
     /// Show deliveries, the latest request first
-    List(List),
+    List {
+        /// Only failed deliveries
+        #[arg(long)]
+        failed: bool,
+        /// The most deliveries to show
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
     /// Deliver again, under the same delivery id
-    Redeliver(Redeliver),
+    Redeliver {
+        /// The job id
+        #[arg(required_unless_present = "failed", conflicts_with = "failed")]
+        id: Option<RequestId>,
+        /// Every failed delivery
+        #[arg(long)]
+        failed: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,26 +83,6 @@ pub(super) enum Secret {
     List,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Only failed deliveries
-    #[arg(long)]
-    failed: bool,
-    /// The most deliveries to show
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(super) struct Redeliver {
-    /// The job id
-    id: Option<RequestId>,
-    /// Every failed delivery
-    #[arg(long)]
-    failed: bool,
-}
-
 impl Webhook {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
@@ -103,8 +97,8 @@ impl Webhook {
                 outln!("the callback of {kind} is {is}; it was {was}");
                 Ok(ExitCode::SUCCESS)
             }
-            Self::List(command) => command.run(&connected).await,
-            Self::Redeliver(command) => command.run(&connected).await,
+            Self::List { failed, limit } => list(&connected, failed, limit).await,
+            Self::Redeliver { id, .. } => redeliver(&connected.store, id).await,
         }
     }
 }
@@ -177,46 +171,42 @@ impl Secret {
     }
 }
 
-impl List {
-    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
-        let deliveries = connected.store.webhook_deliveries(self.failed, self.limit).await?;
-        let header = "job  state  attempts  status  url  error";
-        connected.print_rows(deliveries, "there is no delivery", header, |delivery| {
-            let state = match (delivery.state.as_str(), delivery.under_way) {
-                ("pending", true) => "under way".to_owned(),
-                ("pending", false) => format!("due {}", time(delivery.due_at)),
-                _ => delivery.state,
-            };
-            [
-                delivery.request_id.to_string(),
-                state,
-                delivery.attempt.to_string(),
-                or_dash(delivery.last_status),
-                delivery.url,
-                or_dash(delivery.last_error),
-            ]
-        })
-    }
+async fn list(connected: &Connected, failed: bool, limit: u32) -> anyhow::Result<ExitCode> {
+    let deliveries = connected.store.webhook_deliveries(failed, limit).await?;
+    let header = "job  state  attempts  status  url  error";
+    connected.print_rows(deliveries, "there is no delivery", header, |delivery| {
+        let state = match (delivery.state.as_str(), delivery.under_way) {
+            ("pending", true) => "under way".to_owned(),
+            ("pending", false) => format!("due {}", time(delivery.due_at)),
+            _ => delivery.state,
+        };
+        [
+            delivery.request_id.to_string(),
+            state,
+            delivery.attempt.to_string(),
+            or_dash(delivery.last_status),
+            delivery.url,
+            or_dash(delivery.last_error),
+        ]
+    })
 }
 
-impl Redeliver {
-    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
-        let store = &connected.store;
-        if let Some(id) = self.id {
-            let Some(before) = store.webhook_redeliver(id).await? else {
-                bail!("request {id} has no delivery: see `tidegate webhook list`");
-            };
-            outln!("{id} is due again; it was {before}");
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut total = 0;
-        let mut next = Some(None);
-        while let Some(after) = next {
-            let (redelivered, next_after) = store.webhook_redeliver_failed(BATCH, after).await?;
-            total += redelivered;
-            next = next_after.map(Some);
-        }
-        outln!("{total} due again");
-        Ok(ExitCode::SUCCESS)
+/// Delivers a request's result again; every failed delivery if there is no id.
+async fn redeliver(store: &Store, id: Option<RequestId>) -> anyhow::Result<ExitCode> {
+    if let Some(id) = id {
+        let Some(before) = store.webhook_redeliver(id).await? else {
+            bail!("request {id} has no delivery: see `tidegate webhook list`");
+        };
+        outln!("{id} is due again; it was {before}");
+        return Ok(ExitCode::SUCCESS);
     }
+    let mut total = 0;
+    let mut next = Some(None);
+    while let Some(after) = next {
+        let (redelivered, next_after) = store.webhook_redeliver_failed(BATCH, after).await?;
+        total += redelivered;
+        next = next_after.map(Some);
+    }
+    outln!("{total} due again");
+    Ok(ExitCode::SUCCESS)
 }

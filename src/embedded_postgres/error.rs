@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
+use super::postmaster::TIME_LIMIT;
+
 /// Why the private Postgres server could not be found, started, used or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedPostgresError {
@@ -80,14 +82,12 @@ pub enum EmbeddedPostgresError {
         message: String,
     },
     /// The server did not start or stop in time.
-    #[error("PostgreSQL (process {pid}) {complaint} within {seconds} s; its log is {}", log.display())]
+    #[error("PostgreSQL (process {pid}) {complaint} within {} s; its log is {}", TIME_LIMIT.as_secs(), log.display())]
     TimedOut {
         /// The postmaster's process id.
         pid: u32,
         /// The operation that took too long, as the middle of a sentence.
         complaint: &'static str,
-        /// The time limit, in seconds.
-        seconds: u64,
         /// The server's log file.
         log: PathBuf,
     },

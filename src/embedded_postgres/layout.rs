@@ -98,14 +98,6 @@ impl Layout {
     pub(super) fn pid_file(&self) -> PathBuf {
         self.data.join("postmaster.pid")
     }
-
-    /// Makes the log and the socket directories, open to the account alone.
-    pub(super) fn make_log_and_socket_directories(&self, account: &Account) -> Result<(), EmbeddedPostgresError> {
-        for directory in [&self.root.join("log"), &self.socket_directory] {
-            make_private(directory, account)?;
-        }
-        Ok(())
-    }
 }
 
 /// Makes `directory` if it is missing and gives it to the account, mode 0700.

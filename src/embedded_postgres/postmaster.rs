@@ -168,7 +168,6 @@ pub(super) fn wait_until(
             return Err(EmbeddedPostgresError::TimedOut {
                 pid,
                 complaint,
-                seconds: TIME_LIMIT.as_secs(),
                 log: layout.log.clone(),
             });
         }

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::layout::Layout;
+use super::layout::{Layout, make_private};
 use super::{EmbeddedPostgresError, Server, cluster, postmaster};
 
 /// The size from which the log is renamed at the next start, in bytes.
@@ -18,7 +18,9 @@ impl Server {
     /// Makes the cluster if there is none, and starts its server unless it accepts connections. The
     /// caller holds the start lock.
     pub(super) fn ensure_running(&self) -> Result<(), EmbeddedPostgresError> {
-        self.layout.make_log_and_socket_directories(&self.account)?;
+        for directory in [&self.layout.root.join("log"), &self.layout.socket_directory] {
+            make_private(directory, &self.account)?;
+        }
         self.make_cluster_if_missing()?;
         if join(&self.layout)? {
             return Ok(());

@@ -66,30 +66,25 @@ struct Read {
 }
 
 impl Read {
+    /// Takes each name after `tidegate.` or `tidegate_internal.`; no two objects share one.
     fn of(sql: &str) -> Self {
         let code = without_bodies(sql);
-        let named = names(&code, "").into_iter().collect();
-        let made = ["function", "procedure", "view"]
-            .into_iter()
-            .flat_map(|sort| names(&code, &format!("create or replace {sort} ")))
-            .collect();
+        let (mut made, mut named) = (Vec::new(), BTreeSet::new());
+        let schemas = code.split("tidegate");
+        for (before, after) in schemas.clone().zip(schemas.skip(1)) {
+            let Some(after) = after.strip_prefix("_internal").unwrap_or(after).strip_prefix('.') else {
+                continue;
+            };
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = &after[..end.unwrap_or(after.len())];
+            let words = before.rsplit_once("create or replace ").map(|(_, words)| words);
+            if matches!(words, Some("function " | "procedure " | "view ")) {
+                made.push(name.to_owned());
+            }
+            named.insert(name.to_owned());
+        }
         Self { made, named }
     }
-}
-
-/// The names in Tidegate's schemas that follow `prefix`. No two objects share one.
-fn names(code: &str, prefix: &str) -> Vec<String> {
-    ["tidegate.", "tidegate_internal."]
-        .into_iter()
-        .flat_map(move |schema| {
-            let begin = format!("{prefix}{schema}");
-            let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-            let names = code.split(&begin).skip(1);
-            names
-                .map(|text| text.chars().take_while(is_part).collect())
-                .collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// The text without comments, literals and bodies between dollar signs.

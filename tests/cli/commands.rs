@@ -148,7 +148,7 @@ async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_rep
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_migrate_at_once_both_succeed() {
+async fn two_migrations_at_once_both_succeed() {
     let database = TestDatabase::empty().await;
 
     let (one, other) = tokio::join!(run(&database.url, &["migrate"]), run(&database.url, &["migrate"]));
@@ -214,7 +214,7 @@ async fn a_port_in_use_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_serves_until_it_is_told_to_stop() {
+async fn a_node_serves_until_sigterm() {
     let database = TestDatabase::new().await;
     let (mut node, url) = serve(&database.url, &[]).await;
 
@@ -241,7 +241,7 @@ pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another() {
+async fn a_long_poll_at_one_node_ends_when_the_request_is_cancelled_at_another() {
     let database = TestDatabase::unlimited().await;
     let (_one, one) = serve(&database.url, &["--wait-max", "45"]).await;
     // The URL to listen on has no server: the node does everything else.

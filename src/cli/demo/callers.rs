@@ -188,7 +188,7 @@ mod tests {
     use super::{marks, one_by_one};
 
     #[test]
-    fn those_who_come_at_once_fill_the_queue_four_times() {
+    fn the_callers_at_once_are_at_least_four_times_the_high_mark() {
         for requests in 40..=5000 {
             let (high, low) = marks(requests);
             let at_once = requests - one_by_one(requests);

@@ -57,7 +57,7 @@ impl Verdict {
             && self.results.answers.len() == self.expected as usize
             && lives.missing + lives.unfinished + lives.finished_twice + lives.illegal_steps == 0
             && self.downstream.rate_violations + self.downstream.concurrency_violations == 0
-            && self.story.has_closed_and_opened()
+            && self.story.closed_and_opened().is_some()
             && self.results.refused > 0
     }
 }
