@@ -9,6 +9,7 @@ mod session;
 use std::time::{Duration, Instant};
 
 use include_dir::{Dir, include_dir};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use self::session::Session;
@@ -59,7 +60,7 @@ pub enum MigrateError {
 }
 
 /// The result or the plan of `migrate`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Migrated {
     /// Migrations applied, in order.
     pub migrations: Vec<String>,

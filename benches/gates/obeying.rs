@@ -130,7 +130,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let minutes = number("MINUTES", 2);
     let scale = number("SCALE", 1);
     println!(
-        "\ncallers who obey Retry-After, for {minutes} min: {} per second served, high water {}, low water {}",
+        "\ncallers that obey Retry-After, for {minutes} min: {} per second served, high water {}, low water {}",
         10 * scale,
         30 * scale,
         15 * scale

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::GlobalArgs;
+use super::{GlobalArgs, print_json};
 use crate::schema;
 
 #[derive(Debug, Args)]
@@ -16,12 +16,16 @@ pub(super) struct Migrate {
 
 impl Migrate {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let json = global.json;
         let location = global.locate().await?;
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url).await?, "would apply")
         } else {
             (schema::migrate(&location.url).await?, "applied")
         };
+        if json {
+            return print_json(&done);
+        }
         for migration in &done.migrations {
             outln!("{applied} {migration}");
         }

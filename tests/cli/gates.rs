@@ -64,9 +64,9 @@ async fn gates_and_quotas_are_made_shown_and_removed() {
     }
     assert_eq!(all.len(), 5);
 
-    for (removed, said) in [(true, "removed"), (false, "nothing changed")] {
+    for (removed, text) in [(true, "removed"), (false, "nothing changed")] {
         let lines = lines(&database, &["gate", "remove", "--submitter", "ann b"]).await;
-        assert!(lines[0].starts_with(said), "{lines:?}");
+        assert!(lines[0].starts_with(text), "{lines:?}");
         let again = json(&database, &["gate", "remove", "--kind", "direct"]).await;
         assert_eq!(again["removed"], removed);
     }

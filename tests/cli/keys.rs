@@ -62,8 +62,8 @@ async fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
 async fn every_key_command_prints_json() {
     let database = TestDatabase::uninitialised().await;
     let json = async |arguments: &[&str]| -> Value {
-        let said = run(&database.url, arguments).await;
-        serde_json::from_slice(&said.stdout).unwrap()
+        let shown = run(&database.url, arguments).await;
+        serde_json::from_slice(&shown.stdout).unwrap()
     };
 
     let made = json(&["key", "create", "a", "--scope", "admin", "--submitter", "s", "--json"]).await;
@@ -84,7 +84,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
     let database = TestDatabase::uninitialised().await;
     run(&database.url, &["key", "create", "shop", "--scope", "submit"]).await;
 
-    for (arguments, said) in [
+    for (arguments, reason) in [
         (&["shop", "--scope", "submit"][..], "--submitter shop"),
         (&["x", "--scope", "root"], "submit, respond or admin"),
         (&["x"], "--scope"),
@@ -96,7 +96,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
     ] {
         let refused = run(&database.url, &[&["key", "create"], arguments].concat()).await;
         assert!(!refused.status.success(), "{arguments:?}");
-        assert!(err(&refused).contains(said), "{arguments:?}: {}", err(&refused));
+        assert!(err(&refused).contains(reason), "{arguments:?}: {}", err(&refused));
     }
 }
 
@@ -140,7 +140,7 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
 
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     assert_eq!(reqwest::get(format!("{url}/v1/direct")).await.unwrap().status(), 200);
-    // A key that is made later is asked for by the node that runs.
+    // The running node requires a key that is made later.
     run(&database.url, &["key", "create", "first", "--scope", "submit"]).await;
     eventually("a key has to be shown", || async {
         reqwest::get(format!("{url}/v1/direct")).await.unwrap().status() == 401

@@ -152,7 +152,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "extend" => settle(queue, ", '200 milliseconds'", random),
         "cancel" => format!("select outcome from tidegate.cancel({})", shared.one_id(random)),
         "respond_by_id" => {
-            // Whatever fits the request's flow.
+            // Any response that fits the request's flow.
             format!(
                 "select a.outcome from tidegate.request as r
                  cross join lateral tidegate.respond(

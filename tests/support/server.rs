@@ -285,7 +285,7 @@ pub async fn create(template: Template) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
-    // The thread has the test's name, which helps when looking at the server.
+    // The thread has the test's name, which helps to read `pg_stat_activity`.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or_default().replace([':', '-'], "_");
     let name = format!("tidegate_test_{process}_{number}_{test:.36}");
