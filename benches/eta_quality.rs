@@ -21,8 +21,6 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use tidegate::{
-    config::KEEPER_COMMAND,
-    embedded_postgres,
     http::{self, HttpOptions},
     stage::Stages,
     store::Store,
@@ -59,16 +57,7 @@ impl Mode {
 }
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    if arguments.get(1).map(String::as_str) == Some(KEEPER_COMMAND) {
-        embedded_postgres::keep(arguments[2].as_ref()).unwrap();
-    } else {
-        runtime.block_on(measure());
-    }
+    support::run(measure());
 }
 
 async fn measure() {

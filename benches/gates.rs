@@ -24,28 +24,16 @@ mod support;
 #[path = "gates/wire.rs"]
 mod wire;
 
-use tidegate::{config::KEEPER_COMMAND, embedded_postgres};
-use tokio::runtime::Builder;
-
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
-        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
-        Some(load::COMMAND) => Builder::new_current_thread()
+        Some(load::COMMAND) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap()
             .block_on(load::run(&arguments[2])),
-        Some(load::NOTHING_COMMAND) => Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(load::serve_nothing()),
-        _ => Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(measure(&arguments[1..])),
+        Some(load::NOTHING_COMMAND) => support::run(load::serve_nothing()),
+        _ => support::run(measure(&arguments[1..])),
     }
 }
 

@@ -15,7 +15,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, Executor, PgConnection};
-use tidegate::{config::KEEPER_COMMAND, embedded_postgres, maintenance};
+use tidegate::maintenance;
 use tokio_util::sync::CancellationToken;
 
 use support::{BATCH, Bench, number};
@@ -29,15 +29,7 @@ const CALLS: [&str; 4] = [
 ];
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().collect();
-    match arguments.get(1).map(String::as_str) {
-        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
-        _ => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(measure()),
-    }
+    support::run(measure());
 }
 
 async fn measure() {
@@ -55,7 +47,7 @@ async fn measure() {
             Some("submit_group('direct', $1, not_before => now() + interval '1 day')"),
         ),
     ] {
-        let bench = Bench::beside(&location, &format!("_{}", queues.len())).await;
+        let bench = Bench::with_suffix(&location, &format!("_{}", queues.len())).await;
         let mut session = PgConnection::connect(&bench.url).await.unwrap();
         session
             .execute(

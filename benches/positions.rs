@@ -14,7 +14,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
-use tidegate::{config::KEEPER_COMMAND, embedded_postgres, maintenance};
+use tidegate::maintenance;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -28,15 +28,7 @@ const POSITION: &str = "select tidegate.request_position($1)";
 const SUBMIT: &str = "select queue_position from tidegate.submit('direct', '{}')";
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().collect();
-    match arguments.get(1).map(String::as_str) {
-        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
-        _ => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(measure()),
-    }
+    support::run(measure());
 }
 
 async fn measure() {

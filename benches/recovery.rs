@@ -17,20 +17,11 @@ use std::{
 };
 
 use sqlx::{Connection, Executor, PgConnection};
-use tidegate::{config::KEEPER_COMMAND, embedded_postgres};
 
 use support::{Bench, number};
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().collect();
-    match arguments.get(1).map(String::as_str) {
-        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
-        _ => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(measure()),
-    }
+    support::run(measure());
 }
 
 async fn measure() {

@@ -17,9 +17,8 @@ use std::{
 };
 
 use tidegate::{
-    config::{DatabaseLocation, KEEPER_COMMAND},
+    config::DatabaseLocation,
     database::{self, PoolSettings},
-    embedded_postgres,
     request::{Request, RequestError},
     stage::{Receipt, Sent, Stages, Transact},
     store::Store,
@@ -51,15 +50,12 @@ impl Transact for Noop {
 
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    match arguments.get(1).map(String::as_str) {
-        Some("--worker") => runtime.block_on(work(&arguments[2], arguments[3] == TUNED)),
-        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
-        _ => runtime.block_on(measure()),
-    }
+    support::run(async {
+        match arguments.get(1).map(String::as_str) {
+            Some("--worker") => work(&arguments[2], arguments[3] == TUNED).await,
+            _ => measure().await,
+        }
+    });
 }
 
 async fn work(url: &str, tuned: bool) {

@@ -30,11 +30,14 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 
+use self::table::table;
 use crate::{
     config::DatabaseLocation,
     database::{self, PoolSettings},
     embedded_postgres,
+    request::RequestId,
     store::Store,
 };
 
@@ -50,16 +53,20 @@ use crate::{
 )]
 pub struct Cli {
     #[command(flatten)]
-    database: DatabaseArgs,
+    global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
 
+/// The options of all commands.
 #[derive(Debug, Args)]
-struct DatabaseArgs {
+struct GlobalArgs {
     /// The database, such as `postgres://user@host/name`
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
     database_url: Option<String>,
+    /// Print JSON, if the command prints rows or figures
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,30 +81,36 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
-    /// Show gates, set their marks, cap kinds and submitters, hold them open or closed by hand
+    /// Show gates, set their marks, set quotas of kinds and submitters, hold gates open or closed by hand
     Gate(gate::Gate),
     /// Serve the HTTP API
     Serve(serve::Serve),
     /// Submit one request
     Submit(submit::Submit),
     /// Show where a request stands, or its result
-    Get(get::Get),
+    Get {
+        /// The job id
+        id: RequestId,
+    },
     /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
     Contract(contract::Contract),
     /// Compare the history of requests with the rules
     #[command(subcommand)]
     Audit(audit::Audit),
-    /// Look for violations of invariants
+    /// Search for violations of invariants
     Doctor(doctor::Doctor),
     /// Explain in plain words why a request is where it is
-    Explain(explain::Explain),
+    Explain {
+        /// The job id
+        id: RequestId,
+    },
     /// Make lost messages, counts and gates again from the rows; safe at any time
     Recover(recover::Recover),
     /// Submit failed or timed-out requests again, as new ones
     Redrive(redrive::Redrive),
     /// Show requests, queues and workers
-    Status(status::Status),
+    Status,
     /// Stop claims from a queue, everywhere; held requests go on
     Pause(pause::Queues),
     /// Resume claims from a queue
@@ -131,27 +144,27 @@ impl Cli {
     ///
     /// Any error that stops it, with a message for operators.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let database = self.database;
+        let global = self.global;
         match self.command {
-            Command::Migrate(command) => command.run(database).await,
-            Command::Init(command) => command.run(database).await,
-            Command::Config(command) => command.run(database).await,
-            Command::Key(command) => command.run(database).await,
-            Command::Gate(command) => command.run(database).await,
-            Command::Serve(command) => command.run(database).await,
-            Command::Submit(command) => command.run(database).await,
-            Command::Get(command) => command.run(database).await,
-            Command::Contract(command) => command.run(database).await,
-            Command::Audit(command) => command.run(database).await,
-            Command::Doctor(command) => command.run(database).await,
-            Command::Explain(command) => command.run(database).await,
-            Command::Recover(command) => command.run(database).await,
-            Command::Redrive(command) => command.run(database).await,
-            Command::Status(command) => command.run(database).await,
-            Command::Pause(queues) => queues.set_paused(database, true).await,
-            Command::Resume(queues) => queues.set_paused(database, false).await,
-            Command::Webhook(command) => command.run(database).await,
-            Command::Demo(command) => command.run(database).await,
+            Command::Migrate(command) => command.run(global).await,
+            Command::Init(command) => command.run(global).await,
+            Command::Config(command) => command.run(global).await,
+            Command::Key(command) => command.run(global).await,
+            Command::Gate(command) => command.run(global).await,
+            Command::Serve(command) => command.run(global).await,
+            Command::Submit(command) => command.run(global).await,
+            Command::Get { id } => get::run(global, id).await,
+            Command::Contract(command) => command.run(global).await,
+            Command::Audit(command) => command.run(global).await,
+            Command::Doctor(command) => command.run(global).await,
+            Command::Explain { id } => explain::run(global, id).await,
+            Command::Recover(command) => command.run(global).await,
+            Command::Redrive(command) => command.run(global).await,
+            Command::Status => status::run(global).await,
+            Command::Pause(queues) => queues.set_paused(global, true).await,
+            Command::Resume(queues) => queues.set_paused(global, false).await,
+            Command::Webhook(command) => command.run(global).await,
+            Command::Demo(command) => command.run(global).await,
             Command::EmbeddedPostgresKeeper { directory } => {
                 tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
                 Ok(ExitCode::SUCCESS)
@@ -167,9 +180,10 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 struct Connected {
     store: Store,
     location: DatabaseLocation,
+    json: bool,
 }
 
-impl DatabaseArgs {
+impl GlobalArgs {
     async fn locate(self) -> anyhow::Result<DatabaseLocation> {
         DatabaseLocation::find(self.database_url)
             .await
@@ -184,33 +198,43 @@ impl DatabaseArgs {
             ..PoolSettings::default()
         };
         let mut connected = self.open(&settings).await?;
-        connected.store = connected
-            .store
-            .with_time_limit(STATEMENT_TIMEOUT + Duration::from_secs(5));
+        let time_limit = STATEMENT_TIMEOUT + Duration::from_secs(5);
+        connected.store = connected.store.with_time_limit(time_limit);
         if let Some(user) = user_name() {
             connected.store = connected.store.on_behalf_of(&user);
         }
         Ok(connected)
     }
 
-    /// For a node: its callers get a Retry-After rather than wait long for a connection.
-    async fn connect_to_serve(self, connections_max: u32) -> anyhow::Result<Connected> {
-        let settings = PoolSettings {
-            connections_max,
-            acquire_timeout: Duration::from_secs(2),
-            ..PoolSettings::default()
-        };
-        self.open(&settings).await
-    }
-
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
+        let json = self.json;
         let location = self.locate().await?;
         let pool = database::connect(&location.url, settings)
             .await
             .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
         let store = Store::new(pool);
         store.check_ready().await?;
-        Ok(Connected { store, location })
+        Ok(Connected { store, location, json })
+    }
+}
+
+impl Connected {
+    /// Prints rows, as JSON or as a table with this header; `none` if there are no rows.
+    fn print_rows<T: Serialize, const N: usize>(
+        &self,
+        rows: Vec<T>,
+        none: &str,
+        header: &str,
+        cells: impl Fn(T) -> [String; N],
+    ) -> anyhow::Result<ExitCode> {
+        if self.json {
+            return print_json(&rows);
+        } else if rows.is_empty() {
+            outln!("{none}");
+        } else {
+            outln!("{}", table(header, rows.into_iter().map(cells)));
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -231,8 +255,15 @@ fn exit_code(nothing_found: bool) -> ExitCode {
     }
 }
 
+/// How many requests the next batch may have; none when the limit is reached.
+fn next_batch(batch: i32, limit: Option<u32>, done: usize) -> Option<i32> {
+    let left = limit.map_or(usize::MAX, |limit| (limit as usize).saturating_sub(done));
+    let size = i32::try_from(left).map_or(batch, |left| left.min(batch));
+    (size > 0).then_some(size)
+}
+
 /// Prints a value as JSON, for `--json`.
-fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
+fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
     outln!("{}", serde_json::to_string_pretty(value)?);
     Ok(ExitCode::SUCCESS)
 }

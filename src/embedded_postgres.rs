@@ -7,7 +7,7 @@
 //! *keeper* process ([`keep`]) stops it cleanly. Processes find each other through file locks in
 //! the directory, which the kernel releases however a process ends:
 //!
-//! * `users.lock`, shared by all users; taken before looking whether the server runs.
+//! * `users.lock`, shared by all users; taken before the check whether the server runs.
 //! * `start.lock`, held by the process that starts or stops the server.
 //! * `keeper.lock`, held by the keeper.
 //!
@@ -16,8 +16,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 mod account;
 mod binaries;
@@ -105,7 +106,7 @@ impl EmbeddedPostgres {
         let search = BinarySearch::from_environment();
         search.find(cluster::major_version(&Layout::of(&directory))?)?;
         let (layout, account) = Layout::prepare(&directory)?;
-        // In this order: a keeper about to stop the server looks for users under the start lock.
+        // In this order: a keeper about to stop the server checks for users under the start lock.
         let using = FileLock::shared(&layout.users_lock)?;
         let starting = FileLock::exclusive(&layout.start_lock)?;
         let server = Server {
@@ -131,12 +132,10 @@ impl EmbeddedPostgres {
     /// with the directory percent-encoded as the host. sqlx, tokio-postgres and `psql` all read
     /// this form. The port is spelled out so that a `PGPORT` in the environment has no effect.
     pub fn url(&self, database: &str) -> String {
-        format!(
-            "postgres://{}@{}:5432/{}",
-            cluster::SUPERUSER,
-            percent_encoded(self.server.layout.socket_directory.as_os_str().as_encoded_bytes()),
-            percent_encoded(database.as_bytes()),
-        )
+        let socket_directory = self.server.layout.socket_directory.as_os_str();
+        let host = percent_encode(socket_directory.as_encoded_bytes(), NON_ALPHANUMERIC);
+        let database = percent_encode(database.as_bytes(), NON_ALPHANUMERIC);
+        format!("postgres://{}@{host}:5432/{database}", cluster::SUPERUSER)
     }
 
     /// The directory the server is kept in, absolute and without symbolic links.
@@ -214,17 +213,4 @@ impl Drop for EmbeddedPostgres {
             tracing::warn!(%error, "could not stop the private PostgreSQL server");
         }
     }
-}
-
-fn percent_encoded(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }

@@ -10,8 +10,8 @@ mod session;
 use std::time::{Duration, Instant};
 
 use include_dir::{Dir, include_dir};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
-use sqlx::PgPool;
 
 use self::session::Session;
 use crate::database::{self, PoolSettings};
@@ -45,7 +45,7 @@ pub enum MigrateError {
     #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
     Sql {
         /// The file, below `sql/`.
-        file: String,
+        file: &'static str,
         /// The error of the database.
         source: tokio_postgres::Error,
     },
@@ -61,7 +61,7 @@ pub enum MigrateError {
 }
 
 /// The result or the plan of `migrate`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Migrated {
     /// Migrations applied, in order.
     pub migrations: Vec<String>,
@@ -157,9 +157,8 @@ async fn install_pgmq(url: &str) -> Result<(), MigrateError> {
         application_name: "tidegate migrate".to_owned(),
         ..PoolSettings::default()
     };
-    let pool: PgPool = database::connect(url, &settings)
-        .await
-        .map_err(|error| MigrateError::Unavailable(error.to_string()))?;
+    let connected = database::connect(url, &settings).await;
+    let pool = connected.map_err(|error| MigrateError::Unavailable(error.to_string()))?;
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
     installed.map_err(MigrateError::Pgmq)

@@ -130,7 +130,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let minutes = number("MINUTES", 2);
     let scale = number("SCALE", 1);
     println!(
-        "\ncallers who obey Retry-After, for {minutes} min: {} per second served, high water {}, low water {}",
+        "\ncallers that obey Retry-After, for {minutes} min: {} per second served, high water {}, low water {}",
         10 * scale,
         30 * scale,
         15 * scale
@@ -163,7 +163,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 
 /// All cases at once on a database of their own, each with a kind and a queue of its own.
 async fn with_nodes(location: &DatabaseLocation, nodes: usize, minutes: usize, scale: usize) -> Vec<Row> {
-    let bench = Bench::beside(location, &format!("_nodes_{nodes}")).await;
+    let bench = Bench::with_suffix(location, &format!("_nodes_{nodes}")).await;
     let mut stages = Stages::new();
     for load in LOADS {
         create_kind(&bench, load.name(), scale).await;

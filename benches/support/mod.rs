@@ -4,14 +4,26 @@
 use serde_json::value::RawValue;
 use sqlx::PgPool;
 use tidegate::{
-    config::DatabaseLocation,
+    config::{DatabaseLocation, KEEPER_COMMAND},
     database::{self, PoolSettings},
-    schema,
+    embedded_postgres, schema,
     store::{Admission, Store},
 };
 
 /// Requests in one submission.
 pub const BATCH: usize = 500;
+
+/// Runs the benchmark or, if the arguments ask for it, the keeper of its private PostgreSQL.
+pub fn run(measure: impl Future<Output = ()>) {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|command| command == KEEPER_COMMAND) {
+        let directory = arguments.next().expect("the directory of the server");
+        embedded_postgres::keep(directory.as_ref()).unwrap();
+    } else {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.unwrap().block_on(measure);
+    }
+}
 
 /// A number from the environment.
 pub fn number(name: &str, default: usize) -> usize {
@@ -40,11 +52,11 @@ pub struct Bench {
 impl Bench {
     /// A fresh database whose gates never close, because they are not measured.
     pub async fn new(location: &DatabaseLocation) -> Self {
-        Self::beside(location, "").await
+        Self::with_suffix(location, "").await
     }
 
     /// One of several databases at the same time, named by `suffix`.
-    pub async fn beside(location: &DatabaseLocation, suffix: &str) -> Self {
+    pub async fn with_suffix(location: &DatabaseLocation, suffix: &str) -> Self {
         let name = format!("tidegate_bench_{}{suffix}", std::process::id());
         let admin = database::connect(&location.url, &PoolSettings::default())
             .await

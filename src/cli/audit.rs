@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs, exit_code, print_json,
+    GlobalArgs, exit_code, print_json,
     table::{or_dash, plain, table},
 };
 use crate::{request::RequestId, store::AuditStep};
@@ -19,19 +19,16 @@ pub(super) enum Audit {
     Replay {
         /// The job id
         id: RequestId,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 
 impl Audit {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let Self::Replay { id, json } = self;
-        let connected = database.connect(1).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let Self::Replay { id } = self;
+        let connected = global.connect(1).await?;
         let steps = connected.store.audit_replay(id).await?;
         let findings = steps.iter().filter(|step| step.finding.is_some()).count();
-        if json {
+        if connected.json {
             print_json(&json!({ "job_id": id, "sound": findings == 0, "steps": steps }))?;
         } else {
             print(id, &steps, findings);
@@ -44,23 +41,19 @@ impl Audit {
 fn print(id: RequestId, steps: &[AuditStep], findings: usize) {
     let (life, whole): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.transition_no.is_some());
     let rows = life.iter().map(|step| {
+        let from = step.from_status.as_deref().unwrap_or("(entry)");
         [
             or_dash(step.transition_no),
             or_dash(step.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true))),
-            step.after_seconds
-                .map_or_else(|| "-".to_owned(), |after| format!("{after:+.3} s")),
-            format!(
-                "{} → {}",
-                step.from_status.as_deref().unwrap_or("(entry)"),
-                or_dash(step.to_status.as_ref())
-            ),
+            or_dash(step.after_seconds.map(|after| format!("{after:+.3} s"))),
+            format!("{from} → {}", or_dash(step.to_status.as_ref())),
             or_dash(step.cause.as_ref()),
             or_dash(step.attempt),
             or_dash(step.worker.as_ref()),
             notes(step),
         ]
     });
-    let header = ["no", "at", "after", "step", "cause", "attempt", "worker", ""];
+    let header = "no  at  after  step  cause  attempt  worker  ";
     outln!("{id}\n\n{}\n", table(header, rows));
     for step in &whole {
         outln!("{}", plain(&notes(step)));

@@ -2,15 +2,14 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Subcommand;
-use serde_json::{json, value::to_raw_value};
+use serde_json::value::to_raw_value;
 
 use super::{
-    DatabaseArgs, print_json,
-    table::{or_dash, table, time},
+    Connected, GlobalArgs,
+    table::{or_dash, time},
 };
-use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
@@ -18,9 +17,6 @@ pub(super) enum Config {
     Get {
         /// Its name, such as `tx.per_seconds`; or a queue, a kind, a `KIND.STAGE`
         name: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Change settings, all or none; they hold everywhere at once
     ///
@@ -31,16 +27,8 @@ pub(super) enum Config {
     #[command(verbatim_doc_comment)]
     Set {
         /// Names, such as `tx.per_seconds`, each with its value; `none` for no limit
-        #[arg(
-            required = true,
-            num_args = 2..,
-            value_names = ["NAME", "VALUE"],
-            allow_negative_numbers = true
-        )]
+        #[arg(required = true, num_args = 2.., value_names = ["NAME", "VALUE"], allow_negative_numbers = true)]
         changes: Vec<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Show the changes of settings with their authors, the latest first
     History {
@@ -49,80 +37,70 @@ pub(super) enum Config {
         /// How many changes to show at most
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..=10_000))]
         limit: i32,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 
 impl Config {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
-        let store = &connected.store;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         match self {
-            Self::Get { name, json } => get(store, name.as_deref(), json).await,
-            Self::Set { changes, json } => set(store, &changes, json).await,
-            Self::History { name, limit, json } => history(store, name.as_deref(), limit, json).await,
+            Self::Get { name } => get(&connected, name.as_deref()).await,
+            Self::Set { changes } => set(&connected, &changes).await,
+            Self::History { name, limit } => history(&connected, name.as_deref(), limit).await,
         }
     }
 }
 
-async fn get(store: &Store, name: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = store.config_get(name).await?;
-    if json {
-        return print_json(&settings);
-    }
+async fn get(connected: &Connected, name: Option<&str>) -> anyhow::Result<ExitCode> {
+    let settings = connected.store.config_get(name).await?;
     let comment = match settings.as_slice() {
-        [only] => only.comment.clone(),
+        [only] if !connected.json => only.comment.clone(),
         _ => None,
     };
-    let rows = settings.into_iter().map(|setting| {
-        let default = if setting.is_default {
-            "default".to_owned()
-        } else {
-            or_dash(setting.default_value)
-        };
-        [
-            setting.name,
-            or_dash(setting.value),
-            setting.unit.unwrap_or_default(),
-            default,
-        ]
-    });
-    outln!("{}", table(["name", "value", "unit", "default"], rows));
+    connected.print_rows(
+        settings,
+        "there is no setting",
+        "name  value  unit  default",
+        |setting| {
+            let default = if setting.is_default {
+                "default".to_owned()
+            } else {
+                or_dash(setting.default_value)
+            };
+            [
+                setting.name,
+                or_dash(setting.value),
+                setting.unit.unwrap_or_default(),
+                default,
+            ]
+        },
+    )?;
     if let Some(comment) = comment {
         outln!("\n{comment}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn set(store: &Store, words: &[String], json: bool) -> anyhow::Result<ExitCode> {
+async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode> {
     let mut changes = BTreeMap::new();
     for pair in words.chunks(2) {
         let [name, value] = pair else {
             bail!("{} has no value: give names and values in turn", pair[0]);
         };
-        let value = to_raw_value(&json!(value)).context("the value is not text")?;
-        if changes.insert(name.clone(), value).is_some() {
+        if changes.insert(name.clone(), to_raw_value(value)?).is_some() {
             bail!("{name} is given twice");
         }
     }
-    let changed = store.config_set_many(&changes).await?;
-    if json {
-        print_json(&changed)?;
-    } else if changed.is_empty() {
-        outln!("nothing changed: the settings had these values before");
-    } else {
-        let rows = changed.into_iter().map(|change| {
-            [
-                change.subject,
-                change.name,
-                or_dash(change.old_value),
-                or_dash(change.new_value),
-            ]
-        });
-        outln!("{}", table(["set for", "name", "was", "is"], rows));
-    }
+    let changed = connected.store.config_set_many(&changes).await?;
+    let none = "nothing changed: the settings had these values before";
+    connected.print_rows(changed, none, "set for  name  was  is", |change| {
+        [
+            change.subject,
+            change.name,
+            or_dash(change.old_value),
+            or_dash(change.new_value),
+        ]
+    })?;
     for (name, value) in changes {
         if name.ends_with(".tx.semantics") && value.get() == "\"exactly_once\"" {
             eprintln!(
@@ -134,28 +112,25 @@ async fn set(store: &Store, words: &[String], json: bool) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-async fn history(store: &Store, name: Option<&str>, limit: i32, json: bool) -> anyhow::Result<ExitCode> {
-    let changes = store.config_history(name, limit, None).await?;
-    if json {
-        return print_json(&changes);
-    } else if changes.is_empty() {
-        outln!("nothing was changed");
-    } else {
-        let rows = changes.into_iter().map(|change| {
+async fn history(connected: &Connected, name: Option<&str>, limit: i32) -> anyhow::Result<ExitCode> {
+    let changes = connected.store.config_history(name, limit, None).await?;
+    connected.print_rows(
+        changes,
+        "nothing was changed",
+        "when  who  did  to  name  was  became",
+        |change| {
+            let user = change
+                .on_behalf_of
+                .map_or_else(String::new, |name| format!(" ({name})"));
             [
                 time(change.at),
-                change
-                    .on_behalf_of
-                    .map_or_else(|| change.actor.clone(), |name| format!("{} ({name})", change.actor)),
+                change.actor + &user,
                 change.operation,
                 change.subject,
                 change.name,
                 or_dash(change.old_value),
                 or_dash(change.new_value),
             ]
-        });
-        let header = ["when", "who", "did", "to", "name", "was", "became"];
-        outln!("{}", table(header, rows));
-    }
-    Ok(ExitCode::SUCCESS)
+        },
+    )
 }

@@ -6,11 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Subcommand;
 use serde_json::value::RawValue;
 
-use super::{
-    DatabaseArgs, exit_code, print_json,
-    table::{or_dash, table},
-};
-use crate::store::ContractRow;
+use super::{GlobalArgs, exit_code, table::or_dash};
 
 /// The contract of the built-in kinds in their first configuration.
 const BUILT_IN: &str = include_str!("contract/built_in.json");
@@ -22,29 +18,40 @@ pub(super) enum Contract {
     Check {
         /// A JSON array of assertions [default: the contract of the built-in kinds]
         file: Option<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Print the contract of the built-in kinds, as a template
     Show,
 }
 
 impl Contract {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let Self::Check { file, json } = self else {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let Self::Check { file } = self else {
             outln!("{}", BUILT_IN.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         let assertions = read(file)?;
-        let connected = database.connect(1).await?;
+        let connected = global.connect(1).await?;
         let rows = connected.store.contract_check(&assertions).await?;
-        if json {
-            print_json(&rows)?;
-        } else {
-            print(&rows);
+        let (all, violated) = (rows.len(), rows.iter().filter(|row| !row.holds).count());
+        let header = "holds  assertion  kind  stage  type  observed  bound  detail";
+        connected.print_rows(rows, "there is no assertion", header, |row| {
+            [
+                if row.holds { "yes" } else { "NO" }.to_owned(),
+                row.place.to_string(),
+                row.kind,
+                row.stage,
+                row.r#type,
+                row.observed,
+                row.bound,
+                or_dash(row.detail),
+            ]
+        })?;
+        match violated {
+            _ if connected.json => {}
+            0 => outln!("\nall {all} hold"),
+            violated => outln!("\n{violated} of {all} do not hold"),
         }
-        Ok(exit_code(rows.iter().all(|row| row.holds)))
+        Ok(exit_code(violated == 0))
     }
 }
 
@@ -55,34 +62,4 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
     let name = file.display();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
     serde_json::from_str(&text).map_err(|error| anyhow!("{name} is not JSON: {error}"))
-}
-
-fn print(rows: &[ContractRow]) {
-    let shown = rows.iter().map(|row| {
-        [
-            if row.holds { "yes" } else { "NO" }.to_owned(),
-            row.place.to_string(),
-            row.kind.clone(),
-            row.stage.clone(),
-            row.r#type.clone(),
-            row.observed.clone(),
-            row.bound.clone(),
-            or_dash(row.detail.as_ref()),
-        ]
-    });
-    let header = [
-        "holds",
-        "assertion",
-        "kind",
-        "stage",
-        "type",
-        "observed",
-        "bound",
-        "detail",
-    ];
-    outln!("{}", table(header, shown));
-    match rows.iter().filter(|row| !row.holds).count() {
-        0 => outln!("\nall {} hold", rows.len()),
-        violated => outln!("\n{violated} of {} do not hold", rows.len()),
-    }
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::time::Instant;
 
 use self::{callers::Callers, fleet::Fleet, picture::Picture, story::Story};
-use super::DatabaseArgs;
+use super::GlobalArgs;
 use crate::{
     database::{self, PoolSettings},
     schema,
@@ -49,10 +49,10 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let location = database.locate().await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let location = global.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
-        let url = with_database(&location.url, &name);
+        let url = with_database(&location.url, &name)?;
         let one_connection = PoolSettings {
             connections_max: 1,
             ..PoolSettings::default()
@@ -65,15 +65,12 @@ impl Demo {
 
         let outcome = self.on(&url).await;
 
+        let drop = format!("drop database {name} with (force)");
         if self.keep {
             outln!("database kept: psql '{url}'");
-        } else if let Err(error) = sqlx::query(&format!("drop database {name} with (force)"))
-            .execute(&admin)
-            .await
-        {
+        } else if let Err(error) = sqlx::query(&drop).execute(&admin).await {
             eprintln!("the demo's database {name} could not be dropped: {error}");
         }
-        drop(location);
         outcome
     }
 
@@ -84,8 +81,7 @@ impl Demo {
              the gate of queue {GATE} closes at {high_water} requests and opens at {low_water}"
         );
         schema::migrate(url).await?;
-        let pool = database::connect(url, &PoolSettings::default()).await?;
-        let store = Store::new(pool);
+        let store = Store::new(database::connect(url, &PoolSettings::default()).await?);
         store.initialise(Some("relayer")).await?;
         let limits = [
             ("tx.per_seconds".to_owned(), RATE),
@@ -108,8 +104,7 @@ impl Demo {
             self.requests - callers::one_by_one(self.requests)
         );
         let callers = Callers::start(&fleet.api, self.requests);
-        let watched = self.watch(&store, &callers, &mut fleet).await;
-        let verdict = match watched {
+        let verdict = match self.watch(&store, &callers, &mut fleet).await {
             Ok(story) => verdict::reach(&store, &callers, &fleet, story).await,
             Err(error) => Err(error),
         };
@@ -130,7 +125,7 @@ impl Demo {
         let mut story = Story::default();
         let deadline = Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
         let (mut killed, mut stopped) = (false, false);
-        while !callers.all_answered() || story.is_closed() {
+        loop {
             let answered = callers.answered();
             if !killed && answered * 2 >= self.requests {
                 killed = true;
@@ -145,34 +140,25 @@ impl Demo {
                 picture.event(&flip);
             }
             picture.draw(store, callers).await?;
+            if callers.all_answered() && !story.is_closed() {
+                return Ok(story);
+            }
             anyhow::ensure!(
                 Instant::now() < deadline,
-                "the demo does not come to an end: {} of {} answered, the gate {}",
-                callers.answered(),
+                "the demo does not end: {answered} of {} answered, the gate {}",
                 self.requests,
                 if story.is_closed() { "closed" } else { "open" }
             );
-            tokio::select! {
-                () = callers.wait(), if !callers.all_answered() => {}
-                () = tokio::time::sleep(picture.period()) => {}
-            }
+            tokio::time::sleep(picture.period()).await;
         }
-        for flip in story.go_on(store).await? {
-            picture.event(&flip);
-        }
-        picture.draw(store, callers).await?;
-        Ok(story)
     }
 }
 
 /// The URL of another database on the same server.
-fn with_database(url: &str, name: &str) -> String {
-    let (server, query) = url
-        .split_once('?')
-        .map_or((url, String::new()), |(server, query)| (server, format!("?{query}")));
-    let authority = server.find("://").map_or(0, |at| at + 3);
-    let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
-    format!("{}/{name}{query}", &server[..end])
+fn with_database(url: &str, name: &str) -> anyhow::Result<String> {
+    let mut url = reqwest::Url::parse(url)?;
+    url.set_path(name);
+    Ok(url.into())
 }
 
 #[cfg(test)]
@@ -189,7 +175,7 @@ mod tests {
                 "postgres://a@%2Frun:5432/demo?sslmode=disable",
             ),
         ] {
-            assert_eq!(with_database(url, "demo"), expected);
+            assert_eq!(with_database(url, "demo").unwrap(), expected);
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use humantime::parse_duration;
 
 use self::findings::{CONNECTIONS, Findings};
-use super::{DatabaseArgs, exit_code, print_json};
+use super::{GlobalArgs, exit_code, print_json};
 
 #[derive(Debug, Args)]
 #[command(
@@ -18,14 +18,11 @@ pub(super) struct Doctor {
     /// After this time the remaining requests, the oldest, are left out; 0s: never
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
     time_limit: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Doctor {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(CONNECTIONS).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(CONNECTIONS).await?;
         let store = &connected.store;
         let counts = store.request_overview().await?;
         let requests = counts.iter().map(|count| count.requests).sum();
@@ -37,7 +34,7 @@ impl Doctor {
             examined = findings.examine(store) => examined,
             _ = tokio::signal::ctrl_c() => Ok(()),
         };
-        if self.json {
+        if connected.json {
             print_json(&findings.json())?;
         } else {
             findings.print();

@@ -1,37 +1,28 @@
 //! `tidegate gate`
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
-use anyhow::bail;
-use clap::{
-    Args, Subcommand,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
 use serde_json::{json, value::to_raw_value};
 
-use super::{
-    DatabaseArgs, print_json,
-    table::{table, time},
-};
+use super::{Connected, GlobalArgs, print_json, table::time};
 use crate::{
     error::StoreError,
-    store::{Gate as GateRow, GateChange, GateHold, QuotaMarks, Store, Watched},
+    store::{Gate as GateRow, GateHold, QuotaMarks, Store, Watched},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Gate {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Set the marks of a queue's gate, or of a cap, which is made if there is none
+    /// Set the marks of a queue's gate, or of a quota, which is made if there is none
     ///
-    /// Marks that are not given stay. The low mark of a new cap is half of its high mark.
+    /// Marks that are not given stay. The low mark of a new quota is half of its high mark.
     Set {
         #[command(flatten)]
         which: Which,
@@ -42,10 +33,10 @@ enum Action {
         #[arg(long)]
         low: Option<i32>,
         /// Whether it counts exactly, or trades that for less locking
-        #[arg(long, value_parser = PossibleValuesParser::new(["strict", "soft"]).map(|name| mode(&name)))]
-        mode: Option<&'static str>,
+        #[arg(long, value_parser = ["strict", "soft"])]
+        mode: Option<String>,
     },
-    /// Remove the cap of a kind or submitter
+    /// Remove the quota of a kind or submitter
     Remove(Which),
     /// Hold a gate closed, until it is released
     Close(Which),
@@ -63,16 +54,16 @@ enum Action {
     },
 }
 
-/// A gate: a queue's, or a cap.
+/// A gate: a queue's, or a quota.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Which {
     /// The queue
     queue: Option<String>,
-    /// The cap of this kind
+    /// The quota of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// The cap of this submitter
+    /// The quota of this submitter
     #[arg(long)]
     submitter: Option<String>,
 }
@@ -86,49 +77,27 @@ impl Which {
     }
 
     fn one(self) -> anyhow::Result<Watched> {
-        match self.named() {
-            Some(watched) => Ok(watched),
-            None => bail!("no gate is named: give a QUEUE, or --kind KIND or --submitter SUBMITTER"),
-        }
+        self.named()
+            .context("no gate is named: give a QUEUE, or --kind KIND or --submitter SUBMITTER")
     }
 }
 
-fn mode(name: &str) -> &'static str {
-    if name == "soft" { "soft" } else { "strict" }
-}
-
 impl Gate {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         let store = &connected.store;
-        let json = self.json;
         let (name, changed) = match self.action {
             None => (None, true),
-            Some(Action::History { which, limit }) => {
-                let name = which.named().map(|watched| watched.gate());
-                let changes = store.gate_history(name.as_deref(), limit, None).await?;
-                // The history of a quota stays when the quota is removed.
-                if let Some(name) = &name
-                    && changes.is_empty()
-                    && store.gates(Some(name)).await?.is_empty()
-                {
-                    bail!("there is no gate \"{name}\"");
-                }
-                let none = match name {
-                    Some(_) => "this gate has not changed yet",
-                    None => "no gate has closed yet",
-                };
-                return show_history(changes, none, json);
-            }
+            Some(Action::History { which, limit }) => return history(&connected, which, limit).await,
             Some(Action::Remove(which)) => {
                 let name = which.one()?.gate();
                 let removed = store.quota_remove(&name).await?;
-                if json {
+                if connected.json {
                     return print_json(&json!({ "name": name, "removed": removed }));
                 } else if removed {
-                    outln!("removed the cap of {name}");
+                    outln!("removed the quota of {name}");
                 } else {
-                    outln!("nothing changed: there is no cap of {name}");
+                    outln!("nothing changed: there is no quota of {name}");
                 }
                 return Ok(ExitCode::SUCCESS);
             }
@@ -137,7 +106,7 @@ impl Gate {
                 let marks = QuotaMarks {
                     high_water: high,
                     low_water: low,
-                    mode,
+                    mode: mode.map(|mode| if mode == "soft" { "soft" } else { "strict" }),
                 };
                 let changed = set(store, &watched, marks).await?;
                 (Some(watched.gate()), changed)
@@ -148,24 +117,22 @@ impl Gate {
         };
 
         let gates = store.gates(name.as_deref()).await?;
-        if json {
-            return print_json(&gates);
-        }
-        if !changed {
+        if !changed && !connected.json {
             outln!("nothing changed: the gate had this setting before");
         }
-        let header = [
-            "gate",
-            "state",
-            "held",
-            "mode",
-            "depth",
-            "high water",
-            "low water",
-            "since",
-        ];
-        outln!("{}", table(header, gates.into_iter().map(row)));
-        Ok(ExitCode::SUCCESS)
+        let header = "gate  state  held  mode  depth  high water  low water  since";
+        connected.print_rows(gates, "there is no gate", header, |gate| {
+            [
+                gate.name,
+                gate.state,
+                if gate.forced { "by hand" } else { "by marks" }.to_owned(),
+                gate.mode,
+                gate.depth.to_string(),
+                gate.high_water.to_string(),
+                gate.low_water.to_string(),
+                time(gate.changed_at),
+            ]
+        })
     }
 }
 
@@ -185,8 +152,10 @@ async fn set(store: &Store, watched: &Watched, marks: QuotaMarks) -> anyhow::Res
                 settings.insert(format!("{queue}.{mark}"), to_raw_value(&value)?);
             }
         }
-        let changes = store.config_set_many(&settings).await;
-        changes.map(|changes| !changes.is_empty())
+        store
+            .config_set_many(&settings)
+            .await
+            .map(|changes| !changes.is_empty())
     } else {
         store.quota_set(watched, marks).await
     };
@@ -212,57 +181,41 @@ async fn hold(store: &Store, which: Which, hold: GateHold) -> anyhow::Result<(Op
     Ok((Some(name), changed))
 }
 
-fn row(gate: GateRow) -> [String; 8] {
-    [
-        gate.name,
-        gate.state,
-        if gate.forced { "by hand" } else { "by marks" }.to_owned(),
-        gate.mode,
-        gate.depth.to_string(),
-        gate.high_water.to_string(),
-        gate.low_water.to_string(),
-        time(gate.changed_at),
-    ]
-}
-
-/// `none`: the line to print when there is no change.
-fn show_history(changes: Vec<GateChange>, none: &str, json: bool) -> anyhow::Result<ExitCode> {
-    if json {
-        return print_json(&changes);
-    } else if changes.is_empty() {
-        outln!("{none}");
-    } else {
-        let rows = changes.into_iter().map(|change| {
-            [
-                change.at.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
-                change.gate,
-                change.signal,
-                change.depth.to_string(),
-                change.cause,
-                span(change.lasted_seconds) + if change.is_current { " so far" } else { "" },
-                change.actor,
-            ]
-        });
-        let header = ["when", "gate", "signal", "depth", "why", "lasted", "who"];
-        outln!("{}", table(header, rows));
+async fn history(connected: &Connected, which: Which, limit: i32) -> anyhow::Result<ExitCode> {
+    let name = which.named().map(|watched| watched.gate());
+    let changes = connected.store.gate_history(name.as_deref(), limit, None).await?;
+    // The history of a quota stays when the quota is removed.
+    if let Some(name) = &name
+        && changes.is_empty()
+        && connected.store.gates(Some(name)).await?.is_empty()
+    {
+        bail!("there is no gate \"{name}\"");
     }
-    Ok(ExitCode::SUCCESS)
+    let none = match name {
+        Some(_) => "this gate has not changed yet",
+        None => "no gate has closed yet",
+    };
+    connected.print_rows(changes, none, "when  gate  signal  depth  why  lasted  who", |change| {
+        [
+            change.at.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+            change.gate,
+            change.signal,
+            change.depth.to_string(),
+            change.cause,
+            span(change.lasted_seconds) + if change.is_current { " so far" } else { "" },
+            change.actor,
+        ]
+    })
 }
 
 /// A span of time in its two largest units.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "whole seconds of a span that is not negative; a cast saturates"
-)]
 fn span(seconds: f64) -> String {
-    let seconds = seconds.max(0.0);
-    let whole = seconds as u64;
-    match whole {
-        0..60 => format!("{seconds:.1} s"),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        3600..86_400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-        _ => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3600),
+    let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    match span.as_secs() {
+        0..60 => format!("{:.1} s", span.as_secs_f64()),
+        whole @ 60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        whole @ 3600..86_400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        whole => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3600),
     }
 }
 

@@ -7,8 +7,8 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs, print_json,
-    table::{or_dash, table},
+    GlobalArgs, print_json,
+    table::{or_dash, time},
 };
 use crate::api_key::{ApiKey, Scope};
 
@@ -30,29 +30,19 @@ pub(super) enum Key {
         /// Take this key from standard input instead of making one; harmless to repeat
         #[arg(long)]
         from_stdin: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Show every API key, without its secret
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// End an API key; every node refuses it within a second
     Revoke {
         /// Its id, as `tidegate key list` shows it
         id: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 
 impl Key {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         let store = &connected.store;
         match self {
             Self::Create {
@@ -60,7 +50,6 @@ impl Key {
                 scopes,
                 submitter,
                 from_stdin,
-                json,
             } => {
                 let key = if from_stdin {
                     read_key()?
@@ -68,8 +57,7 @@ impl Key {
                     ApiKey::generate().context("the operating system has no random numbers")?
                 };
                 let created = store.key_create(&key, &name, &scopes, submitter.as_deref()).await?;
-                if json {
-                    let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
+                if connected.json {
                     let mut shown = json!({
                         "id": key.id(), "name": name, "scopes": scopes, "submitter": created.submitter,
                         "created": created.created,
@@ -77,7 +65,7 @@ impl Key {
                     if !from_stdin {
                         shown["key"] = key.expose().into();
                     }
-                    outln!("{shown}");
+                    return print_json(&shown);
                 } else if from_stdin {
                     outln!("{}", key.id());
                 } else {
@@ -85,44 +73,32 @@ impl Key {
                     eprintln!("this is the only time it is shown; its id is {}", key.id());
                 }
             }
-            Self::List { json } => {
-                let keys = store.key_list().await?;
-                if json {
-                    return print_json(&keys);
-                }
-                let rows = keys.into_iter().map(|key| {
+            Self::List => {
+                let header = "id  name  scopes  submitter  created  revoked";
+                return connected.print_rows(store.key_list().await?, "there is no API key", header, |key| {
                     [
                         key.id,
                         key.name,
                         key.scopes.join(" "),
                         key.submitter,
-                        rfc3339(key.created_at),
-                        or_dash(key.revoked_at.map(rfc3339)),
+                        time(key.created_at),
+                        or_dash(key.revoked_at.map(time)),
                     ]
                 });
-                let header = ["id", "name", "scopes", "submitter", "created", "revoked"];
-                outln!("{}", table(header, rows));
             }
-            Self::Revoke { id, json } => {
-                let revoked = store.key_revoke(&id).await?;
-                if json {
-                    outln!("{}", serde_json::to_string(&revoked)?);
+            Self::Revoke { id } => {
+                let key = store.key_revoke(&id).await?;
+                if connected.json {
+                    return print_json(&key);
+                } else if key.revoked {
+                    outln!("{id} ({}) revoked", key.name);
                 } else {
-                    let when = if revoked.revoked {
-                        "revoked"
-                    } else {
-                        "was revoked before"
-                    };
-                    outln!("{id} ({}) {when}", revoked.name);
+                    outln!("{id} ({}) was revoked before", key.name);
                 }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn rfc3339(time: chrono::DateTime<chrono::Utc>) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 fn read_key() -> anyhow::Result<ApiKey> {

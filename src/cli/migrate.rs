@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::DatabaseArgs;
+use super::{GlobalArgs, print_json};
 use crate::schema;
 
 #[derive(Debug, Args)]
@@ -15,13 +15,17 @@ pub(super) struct Migrate {
 }
 
 impl Migrate {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let location = database.locate().await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let json = global.json;
+        let location = global.locate().await?;
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url).await?, "would apply")
         } else {
             (schema::migrate(&location.url).await?, "applied")
         };
+        if json {
+            return print_json(&done);
+        }
         for migration in &done.migrations {
             outln!("{applied} {migration}");
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::DatabaseArgs;
+use super::{GlobalArgs, print_json};
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -17,9 +17,12 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) async fn set_paused(self, database: DatabaseArgs, paused: bool) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn set_paused(self, global: GlobalArgs, paused: bool) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         let changed = connected.store.pause(self.queue.as_deref(), paused).await?;
+        if connected.json {
+            return print_json(&changed);
+        }
         let state = if paused { "paused" } else { "resumed" };
         if changed.is_empty() {
             outln!("nothing changed: already {state}");

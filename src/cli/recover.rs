@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::summary::Summary;
-use super::{DatabaseArgs, exit_code, print_json};
+use super::{GlobalArgs, exit_code, next_batch, print_json};
 use crate::store::{Recover as Step, Store};
 
 #[derive(Debug, Args)]
@@ -34,17 +34,14 @@ pub(super) struct Recover {
     /// Requests per transaction
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i32).range(1..=100_000))]
     batch: i32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Recover {
-    pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(mut self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         // The HTTP spelling is accepted too.
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
-        let connected = database.connect(2).await?;
-        let store = connected.store;
+        let connected = global.connect(2).await?;
+        let store = &connected.store;
         let mut summary = Summary {
             dry_run: self.dry_run,
             before: store.request_overview().await?,
@@ -64,7 +61,7 @@ impl Recover {
             force: self.force,
             run: summary.run,
         };
-        let result = self.steps(&store, step, &mut summary).await;
+        let result = self.steps(store, step, &mut summary).await;
         let closed = match summary.run {
             Some(run) => store.recovery_ends(run).await.map(drop),
             None => Ok(()),
@@ -75,7 +72,7 @@ impl Recover {
                 Err(_) if result.is_err() => Vec::new(),
                 after => after?,
             };
-            if self.json {
+            if connected.json {
                 print_json(&summary)?;
             } else {
                 summary.print();
@@ -92,8 +89,8 @@ impl Recover {
             return self.lives(store, step, summary).await;
         }
         // Counted at the same time as the rest, because mostly there are none.
-        let look = Step { dry_run: true, ..step };
-        let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &look));
+        let count = Step { dry_run: true, ..step };
+        let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &count));
         lives?;
         summary.strays_removed = match found? {
             found if found == 0 || self.dry_run => found,
@@ -105,41 +102,24 @@ impl Recover {
         Ok(())
     }
 
-    /// Live requests: those past their deadline first, because they need no message any more.
+    /// Live requests, a bounded batch a transaction: deadlines that no sweep finds first, because these requests need no
+    /// message any more; then lost claims and lost messages.
     async fn lives(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        self.deadlines(store, step, summary).await?;
-        self.requests(store, step, summary).await
-    }
-
-    /// How many requests the next batch may repair; none when the limit is reached.
-    fn next_batch(&self, summary: &Summary) -> Option<i32> {
-        let left = self.limit.map_or(u32::MAX, |limit| {
-            limit.saturating_sub(u32::try_from(summary.ids.len()).unwrap_or(u32::MAX))
-        });
-        let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
-        (batch > 0).then_some(batch)
-    }
-
-    /// Deadlines that no sweep finds, a bounded batch a transaction.
-    async fn deadlines(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut next = Some(None);
-        while let (Some(after), Some(batch)) = (next, self.next_batch(summary)) {
-            step.batch = batch;
-            let done = store.recover_deadlines(&step, after).await?;
+        while let Some(after) = next
+            && let Some(batch) = next_batch(self.batch, self.limit, summary.ids.len())
+        {
+            let done = store.recover_deadlines(&Step { batch, ..step }, after).await?;
             summary.expired += done.expired;
             summary.dated += done.dated;
             summary.ids.extend(done.ids);
             next = done.next_after.map(Some);
         }
-        Ok(())
-    }
-
-    /// Lost claims and lost messages, a bounded batch a transaction.
-    async fn requests(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut next = Some(None);
-        while let (Some(after), Some(batch)) = (next, self.next_batch(summary)) {
-            step.batch = batch;
-            let done = store.recover(&step, after).await?;
+        while let Some(after) = next
+            && let Some(batch) = next_batch(self.batch, self.limit, summary.ids.len())
+        {
+            let done = store.recover(&Step { batch, ..step }, after).await?;
             summary.examined += done.examined;
             summary.reset += done.reset;
             summary.ended += done.ended;

@@ -1,6 +1,6 @@
 //! `tidegate redrive`
 
-use std::{process::ExitCode, str::FromStr, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
-    DatabaseArgs, exit_code, print_json,
+    GlobalArgs, exit_code, next_batch, print_json,
     table::{plain, print_first},
 };
 use crate::store::{Redrive as Step, Store};
@@ -17,7 +17,7 @@ use crate::store::{Redrive as Step, Store};
 #[command(
     after_help = "Each request is submitted again once at most. For the downstream the new one is another request: the effects of the \
                   old one may be repeated.\n\
-                  Exit status: 0 all were submitted, 3 some are left (the gates had no room, or they cannot be submitted any \
+                  Exit status: 0 all were submitted, 3 some are left (the gates refused them, or they cannot be submitted any \
                   more), 1 error."
 )]
 pub(super) struct Redrive {
@@ -25,7 +25,7 @@ pub(super) struct Redrive {
     #[arg(long)]
     kind: Option<String>,
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
-    #[arg(long)]
+    #[arg(long, value_parser = since)]
     since: Option<Since>,
     /// Only errors of this code; without it, all but `cancelled`, `outcome_unknown`, and requests whose at-most-once
     /// send began
@@ -40,9 +40,6 @@ pub(super) struct Redrive {
     /// Only list the requests that would be submitted again
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// A point in time, or a time before now.
@@ -52,26 +49,10 @@ enum Since {
     Ago(Duration),
 }
 
-impl FromStr for Since {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-            return Ok(Self::At(at.into()));
-        }
-        humantime::parse_duration(text)
-            .map(Self::Ago)
-            .map_err(|_| "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h".into())
-    }
-}
-
-impl Since {
-    async fn at(self, store: &Store) -> anyhow::Result<DateTime<Utc>> {
-        Ok(match self {
-            Self::At(at) => at,
-            Self::Ago(ago) => store.time_ago(ago).await?,
-        })
-    }
+fn since(text: &str) -> Result<Since, &'static str> {
+    let at = DateTime::parse_from_rfc3339(text).map(|at| Since::At(at.into()));
+    at.or_else(|_| humantime::parse_duration(text).map(Since::Ago))
+        .map_err(|_| "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h")
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -99,10 +80,10 @@ struct Unfit {
 }
 
 impl Redrive {
-    pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(mut self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         // The HTTP spelling is accepted too.
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
-        let connected = database.connect(1).await?;
+        let connected = global.connect(1).await?;
         let store = &connected.store;
         let mut summary = Summary {
             dry_run: self.dry_run,
@@ -113,7 +94,8 @@ impl Redrive {
             dry_run: self.dry_run,
             kind: self.kind.as_deref(),
             since: match self.since {
-                Some(since) => Some(since.at(store).await?),
+                Some(Since::At(at)) => Some(at),
+                Some(Since::Ago(ago)) => Some(store.time_ago(ago).await?),
                 None => None,
             },
             code: self.code.as_deref(),
@@ -122,7 +104,7 @@ impl Redrive {
         let result = self.batches(store, step, &mut summary).await;
         // Also after an error: requests that were submitted before it stay submitted.
         if result.is_ok() || summary.redriven > 0 {
-            if self.json {
+            if connected.json {
                 print_json(&summary)?;
             } else {
                 print(&summary);
@@ -133,11 +115,12 @@ impl Redrive {
     }
 
     /// One bounded batch a transaction.
-    async fn batches(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
+    async fn batches(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut next = Some(None);
-        while let (Some(after), Some(batch)) = (next, self.next_batch(summary.redriven)) {
-            step.batch = batch;
-            let done = store.redrive(&step, after).await?;
+        while let Some(after) = next
+            && let Some(batch) = next_batch(self.batch, self.limit, summary.requests.len())
+        {
+            let done = store.redrive(&Step { batch, ..step }, after).await?;
             summary.redriven += done.redriven;
             summary.refused += done.refused;
             summary.retry_after_seconds = summary.retry_after_seconds.max(done.retry_after_seconds);
@@ -146,22 +129,13 @@ impl Redrive {
                 job_id,
                 redriven_as: new_ids.next(),
             }));
-            summary.unfit.extend(
-                done.unfit_ids
-                    .into_iter()
-                    .zip(done.unfit_reasons)
-                    .map(|(job_id, reason)| Unfit { job_id, reason }),
-            );
+            let unfit = done.unfit_ids.into_iter().zip(done.unfit_reasons);
+            summary
+                .unfit
+                .extend(unfit.map(|(job_id, reason)| Unfit { job_id, reason }));
             next = done.next_after.map(Some);
         }
         Ok(())
-    }
-
-    /// How many requests the next batch may submit; none when the limit is reached.
-    fn next_batch(&self, redriven: i64) -> Option<i32> {
-        let left = self.limit.map_or(i64::MAX, |limit| i64::from(limit) - redriven);
-        let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
-        (batch > 0).then_some(batch)
     }
 }
 
@@ -178,10 +152,7 @@ fn print(summary: &Summary) {
     let unfit = summary.unfit.iter();
     print_first(unfit.map(|request| format!("{}: {}", request.job_id, plain(&request.reason))));
     if summary.refused > 0 {
-        outln!(
-            "the gates have no room for {}; come back in {} s for these and the rest",
-            summary.refused,
-            summary.retry_after_seconds.unwrap_or_default()
-        );
+        let (refused, seconds) = (summary.refused, summary.retry_after_seconds.unwrap_or_default());
+        outln!("the gates refuse {refused}: run it again in {seconds} s for these and the rest");
     }
 }

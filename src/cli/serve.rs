@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use humantime::parse_duration;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::DatabaseArgs;
+use super::GlobalArgs;
 use crate::{
     database::{self, PoolSettings},
     file_limit,
@@ -91,9 +91,15 @@ struct Limits {
 }
 
 impl Serve {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
-        let connected = database.connect_to_serve(self.connections.max(2)).await?;
+        let settings = PoolSettings {
+            connections_max: self.connections.max(2),
+            // A caller gets a Retry-After rather than wait long for a connection.
+            acquire_timeout: Duration::from_secs(2),
+            ..PoolSettings::default()
+        };
+        let connected = global.open(&settings).await?;
         let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
         let listener_settings = PoolSettings {
             // The database counts nodes by this name.
@@ -104,13 +110,10 @@ impl Serve {
             database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
         raise_file_limit(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;
-        let listener = match TcpListener::bind(listen).await {
-            Ok(listener) => listener,
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                bail!("{listen} is in use by another program: stop that one, or pass another --listen")
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot listen on {listen}")),
-        };
+        let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => anyhow!("{listen} is in use by another program: stop it, or pass another --listen"),
+            _ => anyhow!(error).context(format!("cannot listen on {listen}")),
+        })?;
         let address = listener.local_addr()?;
         // On stdout: with port 0, this is how a parent process learns the port.
         outln!("listening on http://{address}");
@@ -164,7 +167,7 @@ async fn part(name: &'static str, running: impl Future<Output = ()>) -> &'static
 }
 
 /// Serves until `stop`, and then until all parts have ended. When one of them ends before, the process stops: without
-/// it, the node would look healthy and not be.
+/// it, the node would report that it is healthy and not be.
 async fn together(
     served: impl Future<Output = std::io::Result<()>>,
     mut parts: JoinSet<&'static str>,
@@ -211,18 +214,18 @@ fn raise_file_limit(connections: usize) {
     }
 }
 
-/// The address asked for; loopback as long as there is no API key.
-async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
+/// The requested address; loopback as long as there is no API key.
+async fn within_reach(requested: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
     if !store.key_changes(0, 1).await?.is_empty() {
-        return Ok(asked);
+        return Ok(requested);
     }
-    if asked.ip().is_loopback() {
+    if requested.ip().is_loopback() {
         tracing::warn!("no API key yet: every caller that reaches this port may do everything (`tidegate key create`)");
-        return Ok(asked);
+        return Ok(requested);
     }
-    let address = loopback(asked);
+    let address = loopback(requested);
     tracing::warn!(
-        asked = %asked, listening = %address,
+        %requested, listening = %address,
         "there is no API key, so this listens on loopback only: make one with `tidegate key create`, and start again"
     );
     Ok(address)
@@ -230,9 +233,10 @@ async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<Socket
 
 /// The same port of loopback.
 fn loopback(address: SocketAddr) -> SocketAddr {
-    let ip = match address {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    let ip: IpAddr = if address.is_ipv4() {
+        Ipv4Addr::LOCALHOST.into()
+    } else {
+        Ipv6Addr::LOCALHOST.into()
     };
     SocketAddr::new(ip, address.port())
 }
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_that_end_when_they_are_told_to_are_no_error() {
+    async fn parts_that_end_after_the_stop_are_no_error() {
         let stop = CancellationToken::new();
         let mut parts = JoinSet::new();
         parts.spawn(part("maintenance", stop.clone().cancelled_owned()));
@@ -280,13 +284,13 @@ mod tests {
 
     #[test]
     fn loopback_keeps_the_port_and_the_family() {
-        for (asked, listened) in [
+        for (requested, listened) in [
             ("0.0.0.0:8080", "127.0.0.1:8080"),
             ("192.0.2.1:0", "127.0.0.1:0"),
             ("[::]:8080", "[::1]:8080"),
             ("[::ffff:192.0.2.1]:1", "[::1]:1"),
         ] {
-            assert_eq!(loopback(asked.parse().unwrap()), listened.parse().unwrap());
+            assert_eq!(loopback(requested.parse().unwrap()), listened.parse().unwrap());
         }
     }
 }

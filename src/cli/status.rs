@@ -2,100 +2,73 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs, print_json,
+    GlobalArgs, print_json,
     table::{or_dash, table, time},
 };
 use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, WorkerOverview};
 
-#[derive(Debug, Args)]
-pub(super) struct Status {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
+const QUEUES: &str = "queue  stage  limit  waiting  held  backing off  drained/s 10s  1m  gate";
+const STAGES: &str = "stage  W_retry  p_ok  retries  timeouts  errors  p99  backoff  breaker";
+const TIMEOUTS: &str =
+    "adaptive timeout  state  srtt  rttvar  k_margin  timeout  failure rate  target  calls/s  processes";
 
-impl Status {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
-        let requests = connected.store.request_overview().await?;
-        let queues = connected.store.queue_overview().await?;
-        let workers = connected.store.worker_overview().await?;
-        let gates = connected.store.gates(None).await?;
-        let stages = connected.store.stage_levels().await?;
-        let timeouts = connected.store.estimator_overview().await?;
-        if self.json {
-            return print_json(&json!({
-                "requests": requests, "queues": queues, "gates": gates, "stages": stages,
-                "adaptive_timeouts": timeouts, "workers": workers
-            }));
-        }
-
-        let closed: Vec<_> = gates
-            .iter()
-            .filter(|gate| gate.state == "too_many_requests")
-            .map(closed_gate)
-            .collect();
-        if !closed.is_empty() {
-            outln!("{}\n", closed.join("\n"));
-        }
-        let rows = requests
-            .into_iter()
-            .map(|count| [count.kind, count.status, count.requests.to_string()]);
-        outln!("{}\n", table(["kind", "status", "requests"], rows));
-        for queue in queues.iter().filter(|queue| !queue.unserved.is_empty()) {
-            outln!(
-                "queue {}: no live worker takes requests of {}\n",
-                queue.queue,
-                queue.unserved.join(", ")
-            );
-        }
-        let rows = queues.into_iter().map(queue_row);
-        outln!("{}\n", table(QUEUE_COLUMNS, rows));
-        let rows = stages.into_iter().map(stage_row);
-        outln!("{}\n", table(STAGE_COLUMNS, rows));
-        if !timeouts.is_empty() {
-            let rows = timeouts.iter().map(timeout_row);
-            outln!("{}\n", table(TIMEOUT_COLUMNS, rows));
-        }
-        let rows = workers.into_iter().map(worker_row);
-        outln!("{}", table(WORKER_COLUMNS, rows));
-        if connected.location.is_embedded() {
-            outln!("\ndatabase: {}", connected.location.url);
-        }
-        Ok(ExitCode::SUCCESS)
+pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
+    let connected = global.connect(1).await?;
+    let requests = connected.store.request_overview().await?;
+    let queues = connected.store.queue_overview().await?;
+    let workers = connected.store.worker_overview().await?;
+    let gates = connected.store.gates(None).await?;
+    let stages = connected.store.stage_levels().await?;
+    let timeouts = connected.store.estimator_overview().await?;
+    if connected.json {
+        return print_json(&json!({
+            "requests": requests, "queues": queues, "gates": gates, "stages": stages,
+            "adaptive_timeouts": timeouts, "workers": workers
+        }));
     }
+
+    let closed = gates.iter().filter(|gate| gate.state == "too_many_requests");
+    let closed: Vec<_> = closed.map(closed_gate).collect();
+    if !closed.is_empty() {
+        outln!("{}\n", closed.join("\n"));
+    }
+    let requests = requests
+        .into_iter()
+        .map(|count| [count.kind, count.status, count.requests.to_string()]);
+    outln!("{}\n", table("kind  status  requests", requests));
+    for queue in queues.iter().filter(|queue| !queue.unserved.is_empty()) {
+        let kinds = queue.unserved.join(", ");
+        outln!("queue {}: no live worker takes requests of {kinds}\n", queue.queue);
+    }
+    outln!("{}\n", table(QUEUES, queues.into_iter().map(queue_row)));
+    outln!("{}\n", table(STAGES, stages.into_iter().map(stage_row)));
+    if !timeouts.is_empty() {
+        outln!("{}\n", table(TIMEOUTS, timeouts.iter().map(timeout_row)));
+    }
+    let workers = workers.into_iter().map(worker_row);
+    outln!("{}", table("worker  queues  state  held  last seen", workers));
+    if connected.location.is_embedded() {
+        outln!("\ndatabase: {}", connected.location.url);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A closed gate: its cause, since when, and when it opens.
 fn closed_gate(gate: &Gate) -> String {
-    let (why, until) = if gate.forced {
+    let (cause, until) = if gate.forced {
         ("by hand", "until it is released".to_owned())
     } else {
         ("by its marks", format!("opens at {}", gate.low_water))
     };
+    let since = time(gate.changed_at);
     format!(
-        "GATE CLOSED: {}, {why} since {}, depth {}, {until}",
-        gate.name,
-        time(gate.changed_at),
-        gate.depth,
+        "GATE CLOSED: {}, {cause} since {since}, depth {}, {until}",
+        gate.name, gate.depth
     )
 }
-
-const QUEUE_COLUMNS: [&str; 9] = [
-    "queue",
-    "stage",
-    "limit",
-    "waiting",
-    "held",
-    "backing off",
-    "drained/s 10s",
-    "1m",
-    "gate",
-];
 
 /// The messages of a queue, and its drain rates.
 fn queue_row(queue: QueueOverview) -> [String; 9] {
@@ -118,16 +91,13 @@ fn queue_row(queue: QueueOverview) -> [String; 9] {
     ]
 }
 
-const STAGE_COLUMNS: [&str; 9] = [
-    "stage", "W_retry", "p_ok", "retries", "timeouts", "errors", "p99", "backoff", "breaker",
-];
-
 fn percent(share: Option<f64>) -> String {
     or_dash(share.map(|share| format!("{:.1} %", share * 100.0)))
 }
 
 /// The service level of a stage in the last five minutes.
 fn stage_row(stage: StageLevel) -> [String; 9] {
+    let congested = if stage.congested { " × 2, congested" } else { "" };
     [
         format!("{}.{}", stage.kind, stage.stage),
         format!("{:.1} s", stage.w_retry_ms / 1000.0),
@@ -136,27 +106,10 @@ fn stage_row(stage: StageLevel) -> [String; 9] {
         percent(stage.timeout_rate),
         percent(stage.error_ratio),
         or_dash(stage.p99_ms.map(|ms| format!("{ms} ms"))),
-        format!(
-            "× {}{}",
-            stage.stretch,
-            if stage.congested { " × 2, congested" } else { "" }
-        ),
+        format!("× {}{congested}", stage.stretch),
         stage.breaker,
     ]
 }
-
-const TIMEOUT_COLUMNS: [&str; 10] = [
-    "adaptive timeout",
-    "state",
-    "srtt",
-    "rttvar",
-    "k_margin",
-    "timeout",
-    "failure rate",
-    "target",
-    "calls/s",
-    "processes",
-];
 
 /// The learned timeout of a stage.
 fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
@@ -175,9 +128,7 @@ fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
     ]
 }
 
-const WORKER_COLUMNS: [&str; 5] = ["worker", "queues", "state", "held", "last seen"];
-
-/// A worker, and when it was last seen.
+/// A worker, and when it last renewed its row.
 fn worker_row(worker: WorkerOverview) -> [String; 5] {
     let state = match (worker.alive, worker.stopped_at) {
         (true, _) => "alive",

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{json, value::RawValue};
 
-use super::DatabaseArgs;
+use super::{GlobalArgs, print_json};
 use crate::store::{Admission, Submission, Submitted};
 
 #[derive(Debug, Args)]
@@ -29,13 +29,10 @@ pub(super) struct Submit {
     /// The URL to call when the request ends; its host has to be allowed (`tidegate webhook hosts`)
     #[arg(long)]
     callback_url: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Submit {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let mut payload = self.payload;
         if payload == "-" {
             payload.clear();
@@ -53,7 +50,7 @@ impl Submit {
             not_before: self.not_before,
         };
 
-        let connected = database.connect(1).await?;
+        let connected = global.connect(1).await?;
         let store = &connected.store;
         let submitted = match &self.callback_url {
             Some(url) => store.submit_with_callback(&submission, url).await?,
@@ -62,10 +59,10 @@ impl Submit {
         let (outcome, mut ticket) = match submitted {
             Submitted::Accepted(ticket) => ("accepted", ticket),
             Submitted::Replayed(ticket) => ("replayed", ticket),
-            Submitted::Refused { retry_after } => bail!(
-                "the gate is closed, nothing was stored: submit again in {} s",
-                retry_after.as_secs()
-            ),
+            Submitted::Refused { retry_after } => {
+                let seconds = retry_after.as_secs();
+                bail!("the gate is closed, nothing was stored: submit again in {seconds} s")
+            }
         };
         let eta = match ticket.eta {
             None if !ticket.status.is_terminal() => {
@@ -77,21 +74,17 @@ impl Submit {
             eta => eta,
         };
         let seconds = eta.map_or(0, |eta| eta.retry_after.as_secs());
-        if self.json {
-            outln!(
-                "{}",
-                json!({
-                    "job_id": ticket.id,
-                    "outcome": outcome,
-                    "state": ticket.status,
-                    "position": ticket.position,
-                    "retry_after_seconds": seconds,
-                })
-            );
-        } else {
-            outln!("{}", ticket.id);
-            eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
+        if connected.json {
+            return print_json(&json!({
+                "job_id": ticket.id,
+                "outcome": outcome,
+                "state": ticket.status,
+                "position": ticket.position,
+                "retry_after_seconds": seconds,
+            }));
         }
+        outln!("{}", ticket.id);
+        eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -2,8 +2,10 @@
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
-/// A plain table: a header, rows, numbers to the right.
-pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+/// A plain table: a header, whose columns are two blanks apart, and rows; numbers to the right.
+pub(super) fn table<const N: usize>(header: &str, rows: impl IntoIterator<Item = [String; N]>) -> Table {
+    let header: Vec<_> = header.split("  ").collect();
+    debug_assert_eq!(header.len(), N, "{header:?}");
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header);
     let mut numeric = [true; N];
@@ -65,7 +67,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn what_is_no_text_is_escaped_and_the_rest_stays() {
+    fn control_and_direction_characters_are_escaped_and_the_rest_stays() {
         for (text, shown) in [
             ("W_retry ≤ 5 s: „ja“", "W_retry ≤ 5 s: „ja“"),
             ("a\nrequest is completed", "a\\nrequest is completed"),

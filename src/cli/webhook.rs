@@ -3,13 +3,13 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::{
-    Connected, DatabaseArgs, print_json,
-    table::{or_dash, table, time},
+    Connected, GlobalArgs,
+    table::{or_dash, time},
 };
-use crate::request::RequestId;
+use crate::{request::RequestId, store::Store};
 
 /// Deliveries made due again in one transaction.
 const BATCH: i32 = 1000;
@@ -30,9 +30,23 @@ pub(super) enum Webhook {
         url: String,
     },
     /// Show deliveries, the latest request first
-    List(List),
+    List {
+        /// Only failed deliveries
+        #[arg(long)]
+        failed: bool,
+        /// The most deliveries to show
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
     /// Deliver again, under the same delivery id
-    Redeliver(Redeliver),
+    Redeliver {
+        /// The job id
+        #[arg(required_unless_present = "failed", conflicts_with = "failed")]
+        id: Option<RequestId>,
+        /// Every failed delivery
+        #[arg(long)]
+        failed: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -51,11 +65,7 @@ pub(super) enum Hosts {
         host: String,
     },
     /// Show the list
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,39 +80,12 @@ pub(super) enum Secret {
         overlap_hours: f64,
     },
     /// List the secrets, without their values
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Only failed deliveries
-    #[arg(long)]
-    failed: bool,
-    /// The most deliveries to show
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(super) struct Redeliver {
-    /// The job id
-    id: Option<RequestId>,
-    /// Every failed delivery
-    #[arg(long)]
-    failed: bool,
+    List,
 }
 
 impl Webhook {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
         match self {
             Self::Hosts(command) => command.run(&connected).await,
             Self::Secret(command) => command.run(&connected).await,
@@ -114,8 +97,8 @@ impl Webhook {
                 outln!("the callback of {kind} is {is}; it was {was}");
                 Ok(ExitCode::SUCCESS)
             }
-            Self::List(command) => command.run(&connected).await,
-            Self::Redeliver(command) => command.run(&connected).await,
+            Self::List { failed, limit } => list(&connected, failed, limit).await,
+            Self::Redeliver { id, .. } => redeliver(&connected.store, id).await,
         }
     }
 }
@@ -126,12 +109,12 @@ impl Hosts {
         match self {
             Self::Add { host, allow_private } => {
                 let new = store.webhook_host_add(&host, allow_private).await?;
+                let done = if new { "allowed" } else { "was allowed before:" };
                 let reach = if allow_private {
                     ", private addresses included"
                 } else {
                     ""
                 };
-                let done = if new { "allowed" } else { "was allowed; is" };
                 outln!("{done} {host}{reach}");
                 if new {
                     eprintln!(
@@ -146,16 +129,12 @@ impl Hosts {
                 }
                 outln!("removed {host}");
             }
-            Self::List { json } => {
+            Self::List => {
                 let hosts = store.webhook_hosts().await?;
-                if json {
-                    return print_json(&hosts);
-                }
-                let rows = hosts.into_iter().map(|host| {
+                return connected.print_rows(hosts, "no host is allowed", "host  addresses  since  by", |host| {
                     let addresses = if host.allow_private { "private too" } else { "public" };
                     [host.host, addresses.to_owned(), time(host.created_at), host.created_by]
                 });
-                outln!("{}", table(["host", "addresses", "since", "by"], rows));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -176,12 +155,9 @@ impl Secret {
                     "secret {id} signs from now on and is not shown again; the previous one also signs for {overlap_hours} h"
                 );
             }
-            Self::List { json } => {
+            Self::List => {
                 let secrets = store.webhook_secrets().await?;
-                if json {
-                    return print_json(&secrets);
-                }
-                let rows = secrets.into_iter().map(|secret| {
+                return connected.print_rows(secrets, "there is no secret", "id  host  since  until", |secret| {
                     [
                         secret.id.to_string(),
                         secret.host.unwrap_or_else(|| "all others".to_owned()),
@@ -189,58 +165,48 @@ impl Secret {
                         or_dash(secret.expires_at.map(time)),
                     ]
                 });
-                outln!("{}", table(["id", "host", "since", "until"], rows));
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-impl List {
-    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
-        let deliveries = connected.store.webhook_deliveries(self.failed, self.limit).await?;
-        if self.json {
-            return print_json(&deliveries);
-        }
-        let rows = deliveries.into_iter().map(|delivery| {
-            let state = match (delivery.state.as_str(), delivery.under_way) {
-                ("pending", true) => "under way".to_owned(),
-                ("pending", false) => format!("due {}", time(delivery.due_at)),
-                _ => delivery.state,
-            };
-            [
-                delivery.request_id.to_string(),
-                state,
-                delivery.attempt.to_string(),
-                or_dash(delivery.last_status),
-                delivery.url,
-                or_dash(delivery.last_error),
-            ]
-        });
-        let header = ["job", "state", "attempts", "status", "url", "error"];
-        outln!("{}", table(header, rows));
-        Ok(ExitCode::SUCCESS)
-    }
+async fn list(connected: &Connected, failed: bool, limit: u32) -> anyhow::Result<ExitCode> {
+    let deliveries = connected.store.webhook_deliveries(failed, limit).await?;
+    let header = "job  state  attempts  status  url  error";
+    connected.print_rows(deliveries, "there is no delivery", header, |delivery| {
+        let state = match (delivery.state.as_str(), delivery.under_way) {
+            ("pending", true) => "under way".to_owned(),
+            ("pending", false) => format!("due {}", time(delivery.due_at)),
+            _ => delivery.state,
+        };
+        [
+            delivery.request_id.to_string(),
+            state,
+            delivery.attempt.to_string(),
+            or_dash(delivery.last_status),
+            delivery.url,
+            or_dash(delivery.last_error),
+        ]
+    })
 }
 
-impl Redeliver {
-    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
-        let store = &connected.store;
-        if let Some(id) = self.id {
-            let Some(before) = store.webhook_redeliver(id).await? else {
-                bail!("request {id} has no delivery: see `tidegate webhook list`");
-            };
-            outln!("{id} is due again; it was {before}");
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut total = 0;
-        let mut next = Some(None);
-        while let Some(after) = next {
-            let (redelivered, next_after) = store.webhook_redeliver_failed(BATCH, after).await?;
-            total += redelivered;
-            next = next_after.map(Some);
-        }
-        outln!("{total} due again");
-        Ok(ExitCode::SUCCESS)
+/// Delivers a request's result again; every failed delivery if there is no id.
+async fn redeliver(store: &Store, id: Option<RequestId>) -> anyhow::Result<ExitCode> {
+    if let Some(id) = id {
+        let Some(before) = store.webhook_redeliver(id).await? else {
+            bail!("request {id} has no delivery: see `tidegate webhook list`");
+        };
+        outln!("{id} is due again; it was {before}");
+        return Ok(ExitCode::SUCCESS);
     }
+    let mut total = 0;
+    let mut next = Some(None);
+    while let Some(after) = next {
+        let (redelivered, next_after) = store.webhook_redeliver_failed(BATCH, after).await?;
+        total += redelivered;
+        next = next_after.map(Some);
+    }
+    outln!("{total} due again");
+    Ok(ExitCode::SUCCESS)
 }

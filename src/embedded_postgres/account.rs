@@ -1,57 +1,48 @@
 //! The account of the server, and how its programs are run.
 
 use std::env;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{fs, os::unix::fs as unix_fs};
 
 use nix::unistd::{Uid, User, geteuid};
 
 use super::EmbeddedPostgresError;
 
-/// The account the Postgres programs run as.
+/// The account that the Postgres programs run as: this process's own or, if this process is root, the user that it
+/// switches to, because Postgres refuses to be root.
 #[derive(Debug)]
-pub(super) struct Account {
-    uid: Uid,
-    /// Set when this process is root: the user it switches to, as Postgres refuses to be root.
-    other: Option<User>,
-}
+pub(super) struct Account(Option<User>);
 
 impl Account {
-    /// This process's own user, unless that is root: then the owner of `data` if there is one
-    /// already (a cluster made by an ordinary user stays that user's), else `postgres`, else
-    /// `nobody`.
+    /// This process's own user, unless that is root: then the owner of `data` if it exists (a cluster made by an
+    /// ordinary user stays that user's), else `postgres`, else `nobody`.
     pub(super) fn choose(data: &Path) -> Result<Self, EmbeddedPostgresError> {
-        let uid = geteuid();
-        if !uid.is_root() {
-            return Ok(Self { uid, other: None });
+        if !geteuid().is_root() {
+            return Ok(Self(None));
         }
-        let owner = fs::metadata(data)
-            .ok()
-            .map(|metadata| Uid::from_raw(metadata.uid()))
-            .filter(|owner| !owner.is_root())
-            .and_then(|owner| User::from_uid(owner).ok().flatten());
+        let not_root = |user: &User| !user.uid.is_root();
+        let owner = fs::metadata(data).map(|metadata| Uid::from_raw(metadata.uid()));
+        let owner = owner.ok().and_then(|uid| User::from_uid(uid).ok().flatten());
         let user = owner
+            .filter(not_root)
             .or_else(|| User::from_name("postgres").ok().flatten())
             .or_else(|| User::from_name("nobody").ok().flatten())
-            .filter(|user| !user.uid.is_root())
+            .filter(not_root)
             .ok_or(EmbeddedPostgresError::NoUnprivilegedUser)?;
-        Ok(Self {
-            uid: user.uid,
-            other: Some(user),
-        })
+        Ok(Self(Some(user)))
     }
 
     /// Whether the account is another one than this process's own.
     pub(super) fn is_other(&self) -> bool {
-        self.other.is_some()
+        self.0.is_some()
     }
 
     /// The account's user id.
     pub(super) fn uid(&self) -> u32 {
-        self.uid.as_raw()
+        self.0.as_ref().map_or_else(geteuid, |user| user.uid).as_raw()
     }
 
     /// A command that runs `program` as this account, in a process group of its own so that a
@@ -71,7 +62,7 @@ impl Account {
                 command.env_remove(name);
             }
         }
-        if let Some(user) = &self.other {
+        if let Some(user) = &self.0 {
             command
                 .uid(user.uid.as_raw())
                 .gid(user.gid.as_raw())
@@ -84,10 +75,10 @@ impl Account {
 
     /// Gives `path` to the account.
     pub(super) fn own(&self, path: &Path) -> Result<(), EmbeddedPostgresError> {
-        let Some(user) = &self.other else {
+        let Some(user) = &self.0 else {
             return Ok(());
         };
-        unix_fs::lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(EmbeddedPostgresError::io(
+        lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(EmbeddedPostgresError::io(
             "give to the PostgreSQL user the directory",
             path,
         ))
@@ -96,17 +87,16 @@ impl Account {
     /// Checks that the account can enter `directory`, with a test that runs as that account: mode
     /// bits alone do not decide it, because of access control lists and mount options.
     pub(super) fn check_reach(&self, directory: &Path) -> Result<(), EmbeddedPostgresError> {
-        let Some(user) = &self.other else {
+        let Some(user) = &self.0 else {
             return Ok(());
         };
         let shell = Path::new("/bin/sh");
         let mut way: Vec<&Path> = directory.ancestors().collect();
         way.reverse();
+        let script = r#"for d; do test -x "$d" || { printf %s "$d"; exit 1; }; done"#;
         let output = self
             .command(shell)
-            .arg("-c")
-            .arg(r#"for d; do test -x "$d" || { printf %s "$d"; exit 1; }; done"#)
-            .arg("sh")
+            .args(["-c", script, "sh"])
             .args(way)
             .output()
             .map_err(EmbeddedPostgresError::io("run", shell))?;

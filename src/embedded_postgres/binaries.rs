@@ -15,7 +15,7 @@ const OLDEST_MAJOR: u32 = 14;
 /// The programs that have to be together in one directory.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
-/// Where to look for the Postgres programs.
+/// Where to search for the Postgres programs.
 ///
 /// [`BinarySearch::find`] depends on these fields and the file system only, never on the
 /// environment of the process.
@@ -54,7 +54,7 @@ impl BinarySearch {
     /// # Errors
     ///
     /// [`EmbeddedPostgresError::NotFound`] or
-    /// [`EmbeddedPostgresError::ConfiguredBinariesMissing`], both of which say what to install.
+    /// [`EmbeddedPostgresError::ConfiguredBinariesMissing`], whose messages name what to install.
     pub fn find(&self, major: Option<u32>) -> Result<PathBuf, EmbeddedPostgresError> {
         let candidates = match &self.configured {
             Some(directory) if !holds_programs(directory) => {
@@ -68,11 +68,7 @@ impl BinarySearch {
         let mut rejected = Vec::new();
         for directory in candidates.into_iter().filter(|it| holds_programs(it)) {
             let version = major_version(&directory);
-            let suits = version.is_some_and(|version| match major {
-                Some(major) => version == major,
-                None => version >= OLDEST_MAJOR,
-            });
-            if suits {
+            if version.is_some_and(|version| major.map_or(version >= OLDEST_MAJOR, |major| version == major)) {
                 return Ok(with_client_programs(directory));
             }
             let version = version.map_or("an unknown version".to_owned(), |it| it.to_string());
@@ -93,23 +89,16 @@ impl BinarySearch {
 
     fn candidates(&self) -> Vec<PathBuf> {
         // Relative entries are left out: the programs are started from another directory.
-        let on_path: Vec<PathBuf> = self
-            .path
-            .iter()
-            .flat_map(|path| env::split_paths(path).collect::<Vec<_>>())
-            .filter(|directory| directory.is_absolute())
-            .collect();
-        let configured = on_path
-            .iter()
-            .map(|directory| directory.join("pg_config"))
+        let on_path = env::split_paths(self.path.as_deref().unwrap_or_default());
+        let mut candidates: Vec<_> = on_path.filter(|directory| directory.is_absolute()).collect();
+        let mut programs = candidates.iter().map(|directory| directory.join("pg_config"));
+        let configured = programs
             .find(|program| program.is_file())
             .and_then(|program| output_of(&program, "--bindir"))
             .map(|directory| PathBuf::from(directory.trim()));
-        on_path
-            .into_iter()
-            .chain(configured)
-            .chain(self.well_known.iter().cloned())
-            .collect()
+        candidates.extend(configured);
+        candidates.extend_from_slice(&self.well_known);
+        candidates
     }
 }
 

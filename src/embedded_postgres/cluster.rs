@@ -1,6 +1,5 @@
 //! Making a cluster, and the settings it runs with.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -19,14 +18,10 @@ const UNFINISHED: &str = "data.tmp-";
 pub(super) fn major_version(layout: &Layout) -> Result<Option<u32>, EmbeddedPostgresError> {
     let file = layout.data.join("PG_VERSION");
     match fs::read_to_string(&file) {
-        Ok(version) => version
-            .trim()
-            .parse()
-            .map(Some)
-            .map_err(|_| EmbeddedPostgresError::UnusableDirectory {
-                directory: layout.root.clone(),
-                reason: format!("{} does not hold a version number", file.display()),
-            }),
+        Ok(version) => version.trim().parse().map(Some).map_err(|_| {
+            let reason = format!("{} does not hold a version number", file.display());
+            EmbeddedPostgresError::unusable(&layout.root, reason)
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(EmbeddedPostgresError::io("read", &file)(error)),
     }
@@ -44,17 +39,11 @@ impl Server {
             return Ok(());
         }
         let unfinished = layout.root.join(format!("{UNFINISHED}{}", std::process::id()));
-        let made = self.make_cluster(&unfinished);
-        if made.is_err() {
-            remove_unfinished(layout);
-        }
-        made?;
+        self.make_cluster(&unfinished)
+            .inspect_err(|_| remove_unfinished(layout))?;
         fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
-                EmbeddedPostgresError::UnusableDirectory {
-                    directory: layout.root.clone(),
-                    reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
-                }
+                EmbeddedPostgresError::unusable(&layout.root, "`data` in it is no PostgreSQL cluster")
             }
             _ => EmbeddedPostgresError::io("rename", &unfinished)(error),
         })?;
@@ -67,19 +56,17 @@ impl Server {
         let initdb = |locale: &str| {
             make_private(directory, &self.account)?;
             let program = self.bin.join("initdb");
-            let mut command = self.account.command(&program);
-            command
+            self.account
+                .command(&program)
                 .arg("-D")
                 .arg(directory)
                 .args(["--encoding=UTF8", locale, "--username", SUPERUSER])
-                .args(["--auth-local=trust", "--auth-host=reject"])
-                .arg("--no-instructions");
-            if !self.durable {
-                command.arg("--no-sync");
-            }
-            command.output().map_err(EmbeddedPostgresError::io("run", &program))
+                .args(["--auth-local=trust", "--auth-host=reject", "--no-instructions"])
+                .args((!self.durable).then_some("--no-sync"))
+                .output()
+                .map_err(EmbeddedPostgresError::io("run", &program))
         };
-        // `C.UTF-8` sorts bytewise and still knows letters beyond ASCII, but not every system has it.
+        // `C.UTF-8` sorts bytewise and still has letters beyond ASCII, but not every system has it.
         let output = initdb("--locale=C.UTF-8")?;
         if output.status.success() || initdb("--no-locale")?.status.success() {
             return Ok(());
@@ -135,9 +122,7 @@ pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), Embed
          {more}",
         layout.socket_directory.display(),
     );
-    let mut name = OsString::from(layout.settings.as_os_str());
-    name.push(".new");
-    let new = Path::new(&name);
+    let new = &layout.settings.with_extension("conf.new");
     let write = || {
         let mut file = File::create(new)?;
         file.set_permissions(fs::Permissions::from_mode(0o644))?;

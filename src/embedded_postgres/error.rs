@@ -1,9 +1,10 @@
 //! The errors of the private server.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{ExitStatus, Output};
+
+use super::postmaster::TIME_LIMIT;
 
 /// Why the private Postgres server could not be found, started, used or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,7 @@ pub enum EmbeddedPostgresError {
          `pg_ctl`"
     )]
     NotFound {
-        /// The version asked for, as words.
+        /// The requested version, as words.
         wanted: String,
         /// The versions found and rejected, as the continuation of a sentence; empty if there are none.
         found: String,
@@ -36,19 +37,19 @@ pub enum EmbeddedPostgresError {
     /// The directory for the server cannot be used.
     #[error("cannot keep PostgreSQL in {}: {reason}. Set TIDEGATE_POSTGRES_DIR to another directory", directory.display())]
     UnusableDirectory {
-        /// The directory asked for.
+        /// The requested directory.
         directory: PathBuf,
         /// The reason.
         reason: String,
     },
     /// The account the server runs as cannot enter the directory.
     #[error(
-        "PostgreSQL does not run as root, so it runs as the user `{user}`, who may not enter {}, \
+        "PostgreSQL does not run as root, so it runs as the user `{user}`, which may not enter {}, \
          which is needed to reach {}. Set TIDEGATE_POSTGRES_DIR to a directory `{user}` can reach, \
          or run Tidegate as an ordinary user", barrier.display(), directory.display()
     )]
     Unreachable {
-        /// The directory asked for.
+        /// The requested directory.
         directory: PathBuf,
         /// The first directory on the way to it that is closed to the user.
         barrier: PathBuf,
@@ -74,21 +75,19 @@ pub enum EmbeddedPostgresError {
     #[error("`{program}` failed ({status}): {message}")]
     Program {
         /// The program's name.
-        program: String,
+        program: &'static str,
         /// Its exit status.
-        status: String,
+        status: ExitStatus,
         /// Its output, and for a failed start the new lines of the server's log.
         message: String,
     },
     /// The server did not start or stop in time.
-    #[error("PostgreSQL (process {pid}) {complaint} within {seconds} s; its log is {}", log.display())]
+    #[error("PostgreSQL (process {pid}) {complaint} within {} s; its log is {}", TIME_LIMIT.as_secs(), log.display())]
     TimedOut {
         /// The postmaster's process id.
         pid: u32,
         /// The operation that took too long, as the middle of a sentence.
         complaint: &'static str,
-        /// The time limit, in seconds.
-        seconds: u64,
         /// The server's log file.
         log: PathBuf,
     },
@@ -104,21 +103,23 @@ impl EmbeddedPostgresError {
         }
     }
 
+    /// The error for a directory that cannot be used.
+    pub(super) fn unusable(directory: &Path, reason: impl Into<String>) -> Self {
+        Self::UnusableDirectory {
+            directory: directory.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
     /// The error for a program that ran and failed; `more` is appended to its output.
-    pub(super) fn program(program: impl AsRef<OsStr>, output: &Output, more: &str) -> Self {
-        let message = [
-            String::from_utf8_lossy(&output.stdout).trim(),
-            String::from_utf8_lossy(&output.stderr).trim(),
-            more.trim(),
-        ]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n");
+    pub(super) fn program(program: &'static str, output: &Output, more: &str) -> Self {
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        let parts = [stdout.trim(), stderr.trim(), more.trim()];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self::Program {
-            program: program.as_ref().to_string_lossy().into_owned(),
-            status: output.status.to_string(),
-            message,
+            program,
+            status: output.status,
+            message: parts.join("\n"),
         }
     }
 }

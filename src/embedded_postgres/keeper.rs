@@ -50,7 +50,7 @@ pub fn keep(directory: &Path) -> Result<(), EmbeddedPostgresError> {
             // check waits for the stop to finish, and then starts the server again.
             if FileLock::try_exclusive(&layout.users_lock)?.is_some() {
                 let stopped = postmaster::stop(&layout);
-                // In this order, so that the next starter sees that it needs a new keeper.
+                // In this order, so that the next starter finds that it needs a new keeper.
                 drop(role);
                 drop(starting);
                 return stopped;

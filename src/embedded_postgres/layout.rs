@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use super::EmbeddedPostgresError;
 use super::account::Account;
 
@@ -54,8 +56,8 @@ impl Layout {
             socket_directory: if usable {
                 run
             } else {
-                let hash = stable_hash(root.as_os_str().as_encoded_bytes());
-                PathBuf::from(format!("/tmp/tidegate-{hash:016x}"))
+                let hash = Sha256::digest(root.as_os_str().as_encoded_bytes());
+                PathBuf::from(format!("/tmp/tidegate-{hash:x}"))
             },
             root: root.to_owned(),
         }
@@ -63,10 +65,6 @@ impl Layout {
 
     /// Makes `directory` if it is missing and returns the layout in it and the account to use.
     pub(super) fn prepare(directory: &Path) -> Result<(Self, Account), EmbeddedPostgresError> {
-        let unusable = |reason: &str| EmbeddedPostgresError::UnusableDirectory {
-            directory: directory.to_owned(),
-            reason: reason.to_owned(),
-        };
         let account = Account::choose(&directory.join("data"))?;
         // Directories that root makes above the cluster have to be open to the account; the cluster
         // itself and the socket are in directories that are closed to other accounts.
@@ -76,11 +74,11 @@ impl Layout {
             .canonicalize()
             .map_err(EmbeddedPostgresError::io("find the directory", directory))?;
         // `pg_ctl` and `initdb` hand paths to a shell inside double quotes, unescaped.
-        let text = root.to_str().ok_or_else(|| unusable("not UTF-8"))?;
-        if text.contains(|c: char| c.is_control() || "\"'`$\\".contains(c)) {
-            return Err(unusable(
-                "the path contains a quote, a backslash, a dollar sign or a control character",
-            ));
+        let unsafe_character = |c: char| c.is_control() || "\"'`$\\".contains(c);
+        if root.to_str().is_none_or(|path| path.contains(unsafe_character)) {
+            let reason =
+                "the path contains a quote, a backslash, a dollar sign or a control character, or is not UTF-8";
+            return Err(EmbeddedPostgresError::unusable(directory, reason));
         }
         account.check_reach(&root)?;
         Ok((Self::of(&root), account))
@@ -100,23 +98,14 @@ impl Layout {
     pub(super) fn pid_file(&self) -> PathBuf {
         self.data.join("postmaster.pid")
     }
-
-    /// Makes the log and the socket directories, open to the account alone.
-    pub(super) fn make_log_and_socket_directories(&self, account: &Account) -> Result<(), EmbeddedPostgresError> {
-        for directory in [&self.root.join("log"), &self.socket_directory] {
-            make_private(directory, account)?;
-        }
-        Ok(())
-    }
 }
 
 /// Makes `directory` if it is missing and gives it to the account, mode 0700.
 pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), EmbeddedPostgresError> {
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(EmbeddedPostgresError::io("make the directory", directory)(error));
-        }
-        _ => {}
+    if let Err(error) = fs::DirBuilder::new().mode(0o700).create(directory)
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(EmbeddedPostgresError::io("make the directory", directory)(error));
     }
     let found = fs::symlink_metadata(directory).map_err(EmbeddedPostgresError::io("examine", directory))?;
     if found.is_dir() && found.uid() == account.uid() && found.mode() & 0o777 == 0o700 {
@@ -125,10 +114,8 @@ pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), Em
     // In `/tmp` another user may have made the directory first, to listen in the server's place.
     let ours = found.uid() == account.uid() || found.uid() == nix::unistd::geteuid().as_raw();
     if !found.is_dir() || !ours {
-        return Err(EmbeddedPostgresError::UnusableDirectory {
-            directory: directory.to_owned(),
-            reason: "it exists and is not a directory of the user PostgreSQL runs as".to_owned(),
-        });
+        let reason = "it exists and is not a directory of the user PostgreSQL runs as";
+        return Err(EmbeddedPostgresError::unusable(directory, reason));
     }
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
         .map_err(EmbeddedPostgresError::io("close to others", directory))?;
@@ -148,12 +135,4 @@ fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// FNV-1a: the same in every build, unlike the standard library's hasher, so that two versions of a
-/// program agree where the socket is.
-fn stable_hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

@@ -74,16 +74,14 @@ fn ps_shows_postmaster(pid: u32, data: &Path) -> bool {
 /// Whether the server reports that it is ready and accepts a connection.
 pub(super) fn accepts_connections(layout: &Layout) -> bool {
     // `pg_ctl` waits for the eighth line of the pid file, too: during crash recovery the
-    // socket exists already, but every session is turned away.
-    let ready = fs::read_to_string(layout.pid_file())
-        .ok()
-        .and_then(|content| content.lines().nth(7).map(|line| line.trim() == "ready"))
-        .unwrap_or(false);
+    // socket exists already, but every session is refused.
+    let content = fs::read_to_string(layout.pid_file()).unwrap_or_default();
+    let ready = content.lines().nth(7).is_some_and(|line| line.trim() == "ready");
     ready && UnixStream::connect(layout.socket()).is_ok()
 }
 
 /// Removes the files of a server that is gone, which would prevent the start of a new one. The
-/// caller holds the start lock and has seen that the server does not run.
+/// caller holds the start lock and has checked that the server does not run.
 ///
 /// Postgres refuses to start while the process in its pid file exists, even if that is a program
 /// of another user or a zombie. Deleting the file would also remove the
@@ -149,10 +147,8 @@ fn end(layout: &Layout, signal: Signal, complaint: &'static str) -> Result<Optio
     match kill(Pid::from_raw(pid.cast_signed()), signal) {
         Ok(()) | Err(Errno::ESRCH) => {}
         Err(errno) => {
-            return Err(EmbeddedPostgresError::io(
-                "signal the process named in",
-                &layout.pid_file(),
-            )(errno.into()));
+            let action = "signal the process named in";
+            return Err(EmbeddedPostgresError::io(action, &layout.pid_file())(errno.into()));
         }
     }
     wait_until(layout, pid, complaint, || !is_postmaster(pid, layout))?;
@@ -172,7 +168,6 @@ pub(super) fn wait_until(
             return Err(EmbeddedPostgresError::TimedOut {
                 pid,
                 complaint,
-                seconds: TIME_LIMIT.as_secs(),
                 log: layout.log.clone(),
             });
         }

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::layout::Layout;
+use super::layout::{Layout, make_private};
 use super::{EmbeddedPostgresError, Server, cluster, postmaster};
 
 /// The size from which the log is renamed at the next start, in bytes.
@@ -18,7 +18,9 @@ impl Server {
     /// Makes the cluster if there is none, and starts its server unless it accepts connections. The
     /// caller holds the start lock.
     pub(super) fn ensure_running(&self) -> Result<(), EmbeddedPostgresError> {
-        self.layout.make_log_and_socket_directories(&self.account)?;
+        for directory in [&self.layout.root.join("log"), &self.layout.socket_directory] {
+            make_private(directory, &self.account)?;
+        }
         self.make_cluster_if_missing()?;
         if join(&self.layout)? {
             return Ok(());
@@ -38,21 +40,15 @@ impl Server {
             let output = self
                 .account
                 .command(&pg_ctl)
-                .args(["start", "--silent", "--wait", "--timeout"])
-                .arg(postmaster::TIME_LIMIT.as_secs().to_string())
-                .arg("--pgdata")
-                .arg(&layout.data)
-                .arg("--log")
-                .arg(&layout.log)
-                .arg("--options")
-                .arg(format!("--config-file=\"{}\"", layout.settings.display()))
+                .args(["start", "--silent", "--wait"])
+                .arg(format!("--timeout={}", postmaster::TIME_LIMIT.as_secs()))
+                .arg(format!("--pgdata={}", layout.data.display()))
+                .arg(format!("--log={}", layout.log.display()))
+                .arg(format!("--options=--config-file=\"{}\"", layout.settings.display()))
                 .output()
                 .map_err(EmbeddedPostgresError::io("run", &pg_ctl))?;
-            if output.status.success() {
-                return Ok(());
-            }
             // A starter that was killed leaves a `pg_ctl` behind which may have been faster.
-            if join(layout)? {
+            if output.status.success() || join(layout)? {
                 return Ok(());
             }
             let log = log_since(layout, log_before);

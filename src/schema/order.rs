@@ -50,30 +50,25 @@ struct Read {
 }
 
 impl Read {
+    /// Takes each name after `tidegate.` or `tidegate_internal.`; no two objects share one.
     fn of(sql: &str) -> Self {
         let code = without_bodies(sql);
-        let named = names(&code, "").into_iter().collect();
-        let made = ["function", "procedure", "view"]
-            .into_iter()
-            .flat_map(|sort| names(&code, &format!("create or replace {sort} ")))
-            .collect();
+        let (mut made, mut named) = (Vec::new(), BTreeSet::new());
+        let schemas = code.split("tidegate");
+        for (before, after) in schemas.clone().zip(schemas.skip(1)) {
+            let Some(after) = after.strip_prefix("_internal").unwrap_or(after).strip_prefix('.') else {
+                continue;
+            };
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = &after[..end.unwrap_or(after.len())];
+            let words = before.rsplit_once("create or replace ").map(|(_, words)| words);
+            if matches!(words, Some("function " | "procedure " | "view ")) {
+                made.push(name.to_owned());
+            }
+            named.insert(name.to_owned());
+        }
         Self { made, named }
     }
-}
-
-/// The names in Tidegate's schemas that follow `prefix`. No two objects share one.
-fn names(code: &str, prefix: &str) -> Vec<String> {
-    ["tidegate.", "tidegate_internal."]
-        .into_iter()
-        .flat_map(move |schema| {
-            let begin = format!("{prefix}{schema}");
-            let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-            let names = code.split(&begin).skip(1);
-            names
-                .map(|text| text.chars().take_while(is_part).collect())
-                .collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// The text without comments, literals and bodies between dollar signs.
@@ -115,47 +110,20 @@ mod tests {
 
     #[test]
     fn a_file_comes_after_those_that_it_needs() {
-        let files = vec![
-            (
-                "all.sql",
-                "revoke execute on all routines in schema tidegate from public",
-            ),
-            (
-                "a/guard.sql",
-                "create or replace trigger guard execute function tidegate_internal.z()",
-            ),
-            (
-                "a/first.sql",
-                "create or replace view tidegate.first as select tidegate.later()",
-            ),
-            (
-                "b/later.sql",
-                "create or replace function tidegate.later() return tidegate_internal.z()",
-            ),
-            (
-                "c/z.sql",
-                "create or replace function tidegate_internal.z() as $$ tidegate.late $$",
-            ),
-            (
-                "d/late.sql",
-                "-- after tidegate.never\ncreate or replace function tidegate.late() as $q$ $$ $q$",
-            ),
-            (
-                "e/never.sql",
-                "create or replace function tidegate.never(a text default 'it''s') return tidegate.late()",
-            ),
-        ];
+        let files = "all.sql: revoke execute on all routines in schema tidegate from public
+            a/guard.sql: create or replace trigger guard execute function tidegate_internal.z()
+            a/first.sql: create or replace view tidegate.first as select tidegate.later()
+            b/later.sql: create or replace function tidegate.later() return tidegate_internal.z()
+            c/z.sql: create or replace function tidegate_internal.z() as $$ tidegate.late $$
+            e/never.sql: create or replace function tidegate.never(a text default 'it''s') return tidegate.late()";
+        let late = "-- after tidegate.never\ncreate or replace function tidegate.late() as $q$ $$ $q$";
+        let files = files.lines().map(|file| file.trim().split_once(": ").unwrap());
+
+        let order = paths(files.chain([("d/late.sql", late)]).collect()).join(" ");
+
         assert_eq!(
-            paths(files),
-            [
-                "c/z.sql",
-                "b/later.sql",
-                "a/first.sql",
-                "d/late.sql",
-                "e/never.sql",
-                "a/guard.sql",
-                "all.sql"
-            ]
+            order,
+            "c/z.sql b/later.sql a/first.sql d/late.sql e/never.sql a/guard.sql all.sql"
         );
     }
 

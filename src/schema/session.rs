@@ -53,10 +53,8 @@ impl Session {
     pub(super) async fn open(url: &str) -> Result<Self, MigrateError> {
         let config = tokio_postgres::Config::from_str(url)
             .map_err(|error| MigrateError::Unavailable(format!("the database URL cannot be read: {error}")))?;
-        let (client, connection) = config
-            .connect(NoTls)
-            .await
-            .map_err(|error| MigrateError::Unavailable(reason(&error)))?;
+        let connected = config.connect(NoTls).await;
+        let (client, connection) = connected.map_err(|error| MigrateError::Unavailable(reason(&error)))?;
         // Ends by itself when the client is dropped.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -76,14 +74,9 @@ impl Session {
 
     /// Refuses a database on which a later migration would fail.
     pub(super) async fn check_fitness(&self) -> Result<(), MigrateError> {
-        let row = self
-            .client
-            .query_one(
-                "select current_setting('server_encoding'), current_setting('server_version_num')::integer,
-                   current_setting('server_version'), current_setting('transaction_read_only') = 'on'",
-                &[],
-            )
-            .await?;
+        let settings = "select current_setting('server_encoding'), current_setting('server_version_num')::integer,
+                          current_setting('server_version'), current_setting('transaction_read_only') = 'on'";
+        let row = self.client.query_one(settings, &[]).await?;
         let (encoding, number, version): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
         let reason = if encoding != "UTF8" {
             format!(
@@ -201,22 +194,16 @@ impl Session {
     /// Applies every file below `sql/` in one transaction, with the fingerprint.
     pub(super) async fn apply_sql(&mut self) -> Result<(), MigrateError> {
         let transaction = self.client.transaction().await?;
-        transaction
-            .batch_execute(&format!(
-                "set local client_min_messages = warning; set local check_function_bodies = off;
-                 set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY};
-                 set local lock_timeout = '{LOCK_TIMEOUT}'"
-            ))
-            .await?;
+        let settings = format!(
+            "set local client_min_messages = warning; set local check_function_bodies = off;
+             set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY}; set local lock_timeout = '{LOCK_TIMEOUT}'"
+        );
+        transaction.batch_execute(&settings).await?;
         for (file, sql) in sql_files() {
-            let statements = [sql, &comments::statements(sql)].join("\n");
-            transaction
-                .batch_execute(&statements)
-                .await
-                .map_err(|source| MigrateError::Sql {
-                    file: file.to_owned(),
-                    source,
-                })?;
+            let statements = [sql, &comments::statements(sql)].join("
+");
+            let applied = transaction.batch_execute(&statements).await;
+            applied.map_err(|source| MigrateError::Sql { file, source })?;
         }
         transaction.batch_execute("select tidegate.make_partitions()").await?;
         transaction
@@ -232,15 +219,15 @@ impl Session {
 }
 
 /// The server's message with its hint, or else the driver's with its source: the driver's own text of a server's error
-/// says only "db error".
+/// is only "db error".
 fn reason(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    let (message, sep, more) = match error.as_db_error() {
-        Some(server) => (server.message().to_owned(), "; ", server.hint().map(str::to_owned)),
-        None => (error.to_string(), ": ", source),
+    let (message, more) = match error.as_db_error() {
+        Some(server) => (
+            server.message().to_owned(),
+            server.hint().map(|hint| format!("; {hint}")),
+        ),
+        None => (error.to_string(), source.map(|source| format!(": {source}"))),
     };
-    match more {
-        Some(more) => message + sep + &more,
-        None => message,
-    }
+    message + &more.unwrap_or_default()
 }

@@ -62,7 +62,11 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "DATABASE_URL",
         "tidegate migrate",
     ] {
-        assert!(out(&help).contains(word), "--help does not say {word}:\n{}", out(&help));
+        assert!(
+            out(&help).contains(word),
+            "--help does not have {word}:\n{}",
+            out(&help)
+        );
     }
     assert!(!out(&help).contains("keeper"), "{}", out(&help));
 }
@@ -79,6 +83,9 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
     assert!(migrated.status.success(), "{}", err(&migrated));
     let again = run(&database.url, &["migrate"]).await;
     assert!(out(&again).contains("up to date"), "{}", out(&again));
+    let again = run(&database.url, &["migrate", "--json"]).await;
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again, serde_json::json!({ "migrations": [], "sql_applied": false }));
 
     let refused = run(&database.url, &["submit", "direct"]).await;
     assert!(!refused.status.success());
@@ -148,7 +155,7 @@ async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_rep
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_migrate_at_once_both_succeed() {
+async fn two_migrations_at_once_both_succeed() {
     let database = TestDatabase::empty().await;
 
     let (one, other) = tokio::join!(run(&database.url, &["migrate"]), run(&database.url, &["migrate"]));
@@ -214,7 +221,7 @@ async fn a_port_in_use_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_serves_until_it_is_told_to_stop() {
+async fn a_node_serves_until_sigterm() {
     let database = TestDatabase::new().await;
     let (mut node, url) = serve(&database.url, &[]).await;
 
@@ -241,7 +248,7 @@ pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another() {
+async fn a_long_poll_at_one_node_ends_when_the_request_is_cancelled_at_another() {
     let database = TestDatabase::unlimited().await;
     let (_one, one) = serve(&database.url, &["--wait-max", "45"]).await;
     // The URL to listen on has no server: the node does everything else.
@@ -256,7 +263,7 @@ async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another(
             .header("prefer", "wait=600")
             .send();
         let waiting = tokio::spawn(waiting);
-        crate::support::eventually("it is looked for", || async {
+        crate::support::eventually("the node queries it", || async {
             database
                 .number(
                     "select count(*) from pg_stat_activity
@@ -335,6 +342,8 @@ async fn limits_change_while_everything_runs() {
     assert!(out(&changed).contains("25"), "{}", out(&changed));
     let paused = run(&database.url, &["pause", "--all"]).await;
     assert!(out(&paused).contains("paused tx"), "{}", out(&paused));
+    let again = run(&database.url, &["pause", "--all", "--json"]).await;
+    assert_eq!(out(&again).trim(), "[]");
     let resumed = run(&database.url, &["resume", "tx"]).await;
     assert!(out(&resumed).contains("resumed tx"), "{}", out(&resumed));
 

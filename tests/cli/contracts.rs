@@ -25,11 +25,11 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
 
     let kept = run(&database.url, &["contract", "check"]).await;
     assert_eq!(kept.status.code(), Some(0), "{}{}", out(&kept), err(&kept));
-    let said = out(&kept);
-    assert!(said.starts_with(" holds"), "{said}");
-    assert!(said.contains("2245250 ms"), "{said}");
-    assert!(said.contains("W_retry_le 2699000 ms"), "{said}");
-    assert!(said.trim_end().ends_with("all 38 hold"), "{said}");
+    let shown = out(&kept);
+    assert!(shown.starts_with(" holds"), "{shown}");
+    assert!(shown.contains("2245250 ms"), "{shown}");
+    assert!(shown.contains("W_retry_le 2699000 ms"), "{shown}");
+    assert!(shown.trim_end().ends_with("all 38 hold"), "{shown}");
 
     // The output of `show` is a contract.
     let shown = run(&database.url, &["contract", "show"]).await;
@@ -56,22 +56,22 @@ async fn a_violation_is_shown_with_figures_and_by_the_exit_status() {
 
     let violated = run(&database.url, &["contract", "check", &file]).await;
     assert_eq!(violated.status.code(), Some(3), "{}", err(&violated));
-    let said = out(&violated);
-    let line: Vec<_> = said.lines().nth(1).unwrap().split_whitespace().collect();
+    let shown = out(&violated);
+    let line: Vec<_> = shown.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(
         line[..8].join(" "),
         "NO 1 direct tx timeout_upper_bound 58500 ms W_retry_le",
-        "{said}"
+        "{shown}"
     );
-    assert!(said.contains("W_retry_le 58000 ms"), "{said}");
-    assert!(said.trim_end().ends_with("1 of 2 do not hold"), "{said}");
+    assert!(shown.contains("W_retry_le 58000 ms"), "{shown}");
+    assert!(shown.trim_end().ends_with("1 of 2 do not hold"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contract_that_cannot_be_read_is_an_error_that_says_where() {
     let database = TestDatabase::new().await;
     let directory = tempfile::tempdir().unwrap();
-    for (text, said) in [
+    for (text, reason) in [
         ("[{\"type\":\n oops}]", "is not JSON: expected value at line 2"),
         ("", "is not JSON"),
         ("{}", "JSON array with at least one assertion"),
@@ -84,7 +84,7 @@ async fn a_contract_that_cannot_be_read_is_an_error_that_says_where() {
         let file = write(directory.path(), text);
         let ran = run(&database.url, &["contract", "check", &file]).await;
         assert_eq!(ran.status.code(), Some(1), "{text}");
-        assert!(err(&ran).contains(said), "{text}: {}", err(&ran));
+        assert!(err(&ran).contains(reason), "{text}: {}", err(&ran));
     }
     let missing = directory.path().join("missing.json");
     let ran = run(&database.url, &["contract", "check", missing.to_str().unwrap()]).await;
@@ -99,8 +99,8 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
 
     let sound = run(&database.url, &["audit", "replay", &id]).await;
     assert_eq!(sound.status.code(), Some(0), "{}", err(&sound));
-    let said = out(&sound);
-    assert!(said.starts_with(&id), "{said}");
+    let shown = out(&sound);
+    assert!(shown.starts_with(&id), "{shown}");
     for words in [
         "(entry) → processing",
         "processing → tx_in_flight",
@@ -109,7 +109,7 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
         "(W_retry 2245250 ms)",
         "nothing is wrong",
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 
     database

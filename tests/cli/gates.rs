@@ -25,7 +25,7 @@ async fn lines(database: &TestDatabase, arguments: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gates_and_caps_are_made_shown_and_removed() {
+async fn gates_and_quotas_are_made_shown_and_removed() {
     let database = TestDatabase::new().await;
     submit_many(&database, "direct", 3).await;
 
@@ -64,9 +64,9 @@ async fn gates_and_caps_are_made_shown_and_removed() {
     }
     assert_eq!(all.len(), 5);
 
-    for (removed, said) in [(true, "removed"), (false, "nothing changed")] {
+    for (removed, text) in [(true, "removed"), (false, "nothing changed")] {
         let lines = lines(&database, &["gate", "remove", "--submitter", "ann b"]).await;
-        assert!(lines[0].starts_with(said), "{lines:?}");
+        assert!(lines[0].starts_with(text), "{lines:?}");
         let again = json(&database, &["gate", "remove", "--kind", "direct"]).await;
         assert_eq!(again["removed"], removed);
     }
@@ -111,7 +111,7 @@ async fn invalid_arguments_are_refused_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
+async fn closed_gates_are_listed_first_in_the_status_and_kept_in_the_history() {
     let database = TestDatabase::new().await;
     assert_eq!(lines(&database, &["gate", "history"]).await, ["no gate has closed yet"]);
     assert_eq!(

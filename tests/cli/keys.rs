@@ -59,11 +59,11 @@ async fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_key_command_speaks_json() {
+async fn every_key_command_prints_json() {
     let database = TestDatabase::uninitialised().await;
     let json = async |arguments: &[&str]| -> Value {
-        let said = run(&database.url, arguments).await;
-        serde_json::from_slice(&said.stdout).unwrap()
+        let shown = run(&database.url, arguments).await;
+        serde_json::from_slice(&shown.stdout).unwrap()
     };
 
     let made = json(&["key", "create", "a", "--scope", "admin", "--submitter", "s", "--json"]).await;
@@ -84,7 +84,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
     let database = TestDatabase::uninitialised().await;
     run(&database.url, &["key", "create", "shop", "--scope", "submit"]).await;
 
-    for (arguments, said) in [
+    for (arguments, reason) in [
         (&["shop", "--scope", "submit"][..], "--submitter shop"),
         (&["x", "--scope", "root"], "submit, respond or admin"),
         (&["x"], "--scope"),
@@ -96,7 +96,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
     ] {
         let refused = run(&database.url, &[&["key", "create"], arguments].concat()).await;
         assert!(!refused.status.success(), "{arguments:?}");
-        assert!(err(&refused).contains(said), "{arguments:?}: {}", err(&refused));
+        assert!(err(&refused).contains(reason), "{arguments:?}: {}", err(&refused));
     }
 }
 
@@ -140,7 +140,7 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
 
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     assert_eq!(reqwest::get(format!("{url}/v1/direct")).await.unwrap().status(), 200);
-    // A key that is made later is asked for by the node that runs.
+    // The running node requires a key that is made later.
     run(&database.url, &["key", "create", "first", "--scope", "submit"]).await;
     eventually("a key has to be shown", || async {
         reqwest::get(format!("{url}/v1/direct")).await.unwrap().status() == 401
@@ -151,7 +151,7 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_on_loopback_says_when_everybody_may_do_everything() {
+async fn a_node_on_loopback_warns_while_there_is_no_key() {
     let database = TestDatabase::new().await;
     let (open, _) = serve(&database.url, &["--listen", "127.0.0.1:0"]).await;
     let create = ["key", "create", "first", "--scope", "submit"];
@@ -163,7 +163,7 @@ async fn a_node_on_loopback_says_when_everybody_may_do_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_key_a_node_listens_where_it_is_told_even_when_the_key_is_revoked() {
+async fn with_a_key_a_node_listens_on_the_given_address_even_when_the_key_is_revoked() {
     let database = TestDatabase::new().await;
     let made = run(&database.url, &["key", "create", "shop", "--scope", "submit", "--json"]).await;
     let made: Value = serde_json::from_slice(&made.stdout).unwrap();

@@ -762,7 +762,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
     assert_eq!(wrong.status.code(), Some(3));
     for words in [
         "live_request_without_message: ",
-        "it should be so: a request that is queued",
+        "rule: a request that is queued",
         "    select r.id::text as id",
         "from pgmq.q_tx",
         "1 of ",

@@ -352,7 +352,7 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     assert_eq!((code, summary["redriven"].as_i64()), (Some(3), Some(0)));
     let said = run(&database.url, &["redrive"]).await;
     assert!(
-        out(&said).contains("the gates have no room for 10; come back in"),
+        out(&said).contains("the gates refuse 10: run it again in"),
         "{}",
         out(&said)
     );

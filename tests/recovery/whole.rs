@@ -145,7 +145,7 @@ async fn the_command_line_lists_what_recovery_has_corrected() {
         "2 without a deadline, would be given one",
         "2 lost in flight, would be reset to processing",
         "6 without a message, would be rebuilt",
-        "2 not counted at their caps, would be counted",
+        "2 not counted at their quotas, would be counted",
         "1 messages without a live request, would be removed",
         "1 early responses, would be applied",
         "direct completed: counted 7, there are 0, would be corrected",

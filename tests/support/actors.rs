@@ -118,8 +118,8 @@ pub const ACTS: &[&str] = &[
     "fold_timeouts",
 ];
 
-/// Caps, by the name and as `quota_set` makes them.
-const CAPPED: [(&str, &str); 3] = [
+/// Quotas, by the name and as `quota_set` makes them.
+const QUOTAS: [(&str, &str); 3] = [
     ("kind direct", "kind => 'direct'"),
     ("kind public_decrypt", "kind => 'public_decrypt'"),
     ("submitter ann", "submitter => 'ann'"),
@@ -152,7 +152,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "extend" => settle(queue, ", '200 milliseconds'", random),
         "cancel" => format!("select outcome from tidegate.cancel({})", shared.one_id(random)),
         "respond_by_id" => {
-            // Whatever fits the request's flow.
+            // Any response that fits the request's flow.
             format!(
                 "select a.outcome from tidegate.request as r
                  cross join lateral tidegate.respond(
@@ -241,7 +241,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         }
         "quota_set" => format!(
             "select tidegate.quota_set({}, high_water => {}, mode => '{}')",
-            CAPPED[random.random_range(0..3)].1,
+            QUOTAS[random.random_range(0..3)].1,
             if shared.gates_flip {
                 random.random_range(6..30)
             } else {
@@ -251,7 +251,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         ),
         "quota_remove" => format!(
             "select tidegate.quota_remove('{}')",
-            CAPPED[random.random_range(0..3)].0
+            QUOTAS[random.random_range(0..3)].0
         ),
         "quota_reconcile" => format!("select tidegate.quota_reconcile({})", random.random_range(1..100)),
         "fold_timeouts" => format!(

@@ -69,7 +69,7 @@ struct Message {
 
 /// Every violation found in one snapshot, in words; empty when all is well.
 ///
-/// Hand-edited requests may lack their message or keep an old one until a claim or `recover` comes by: look after that.
+/// Hand-edited requests may lack their message or keep an old one until the next claim or `recover`: check after that.
 pub async fn violations(pool: &PgPool) -> Vec<String> {
     let mut transaction = pool.begin().await.unwrap();
     sqlx::raw_sql("set transaction isolation level repeatable read, read only")

@@ -40,7 +40,7 @@ impl TestDatabase {
         Self::copy_of(Template::Unlimited).await
     }
 
-    /// The same, with policies to reckon with: five sends in two minutes, forty checks in ten.
+    /// The same, with short policies: five sends in two minutes, forty checks in ten.
     pub async fn with_short_policies(self) -> Self {
         self.execute(
             "update tidegate.policy
@@ -222,7 +222,7 @@ pub fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
 }
 
-/// Waits until a condition holds, asking again every few milliseconds; panics after half a minute.
+/// Waits until a condition holds, checking it every few milliseconds; panics after half a minute.
 pub async fn eventually<F, Fut>(what: &str, mut holds: F)
 where
     F: FnMut() -> Fut,
@@ -235,7 +235,7 @@ where
     }
 }
 
-/// Lets the processor go for a moment, as a loop does that only looks: the scheduler hands the processor back and forth
+/// Lets the processor go for a moment, as a loop that only reads has to: the scheduler hands the processor back and forth
 /// between such a loop and its database session, and every other process of the machine can wait for seconds.
 pub async fn rest() {
     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -221,7 +221,7 @@ impl Running {
     }
 }
 
-/// A claimed request, as its holder knows it.
+/// A claimed request, as its holder has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// The composite, as text.

@@ -70,17 +70,9 @@ impl Server {
         match self {
             Self::Embedded(cluster) => cluster.url(database),
             Self::Given(url) => {
-                let (server, query) = url.split_once('?').unwrap_or((url, ""));
-                let scheme_end = server.find("://").map_or(0, |at| at + 3);
-                let end = server[scheme_end..]
-                    .find('/')
-                    .map_or(server.len(), |at| scheme_end + at);
-                let query = if query.is_empty() {
-                    String::new()
-                } else {
-                    format!("?{query}")
-                };
-                format!("{}/{database}{query}", &server[..end])
+                let mut url = reqwest::Url::parse(url).expect("DATABASE_URL is a URL");
+                url.set_path(database);
+                url.into()
             }
         }
     }
@@ -293,7 +285,7 @@ pub async fn create(template: Template) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
-    // The thread has the test's name, which helps when looking at the server.
+    // The thread has the test's name, which helps to read `pg_stat_activity`.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or_default().replace([':', '-'], "_");
     let name = format!("tidegate_test_{process}_{number}_{test:.36}");

@@ -121,7 +121,7 @@ pub fn leases(claims: &[Claim]) -> String {
     format!("array[{}]::tidegate.lease[]", leases.join(", "))
 }
 
-/// Everything the database knows about its requests, as text to compare: a part for each table, headed `== table`, a line
+/// All rows of the database about its requests, as text to compare: a part for each table, headed `== table`, a line
 /// for each row.
 pub async fn everything(session: &mut PgConnection) -> String {
     let messages = "(select 'readiness' as queue, * from pgmq.q_readiness union all select 'tx', * from pgmq.q_tx)";
@@ -235,7 +235,7 @@ impl TestDatabase {
         id
     }
 
-    /// A request in `receipt_received`, put there past the queues.
+    /// A request in `receipt_received`, inserted without the queues.
     pub async fn request_in_no_queue(&self, kind: &str) -> String {
         let id = self.value("select tidegate_internal.uuid_v7()").await;
         self.execute(&format!(

@@ -5,12 +5,10 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
-use tokio::{
-    sync::{Notify, Semaphore},
-    time::Instant,
-};
+use tokio::{sync::Semaphore, time::Instant};
 use uuid::Uuid;
 
 /// The paths of the kinds, used in turn; the callers that arrive at once all use the last.
@@ -49,14 +47,11 @@ pub(super) struct Callers {
     expected: u32,
     calls: Semaphore,
     results: Mutex<Results>,
-    all: Notify,
 }
 
 /// The results of all callers so far.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Results {
-    /// Callers that are done, with an answer or an error.
-    done: u32,
     /// How often a submission was refused because a gate was closed (429).
     pub(super) refused: u32,
     /// How often a submission was refused for another reason (503).
@@ -75,7 +70,6 @@ impl Callers {
             expected: requests,
             calls: Semaphore::new(CALLS),
             results: Mutex::default(),
-            all: Notify::new(),
         });
         let client = Client::new();
         let begin = Instant::now();
@@ -84,16 +78,9 @@ impl Callers {
             let (client, api) = (client.clone(), api.to_owned());
             tokio::spawn(async move {
                 let before = number.min(one_by_one(requests));
-                let arrival = begin + Duration::from_secs(1) * before / ARRIVALS;
-                tokio::time::sleep_until(arrival).await;
-                let outcome = callers.call(&client, &api, number).await;
-                let mut results = callers.lock();
-                results
-                    .errors
-                    .extend(outcome.err().map(|error| format!("caller {number}: {error:#}")));
-                results.done += 1;
-                if results.done == callers.expected {
-                    callers.all.notify_waiters();
+                tokio::time::sleep_until(begin + Duration::from_secs(1) * before / ARRIVALS).await;
+                if let Err(error) = callers.call(&client, &api, number).await {
+                    callers.lock().errors.push(format!("caller {number}: {error:#}"));
                 }
             });
         }
@@ -140,9 +127,7 @@ impl Callers {
             let response = self.send(client.get(&location)).await?;
             polls += 1;
             match response.status() {
-                StatusCode::ACCEPTED | StatusCode::SERVICE_UNAVAILABLE => {
-                    wait = retry_after(&response)?;
-                }
+                StatusCode::ACCEPTED | StatusCode::SERVICE_UNAVAILABLE => wait = retry_after(&response)?,
                 StatusCode::OK => {
                     let body: Value = response.json().await?;
                     self.lock().answers.push(Answer {
@@ -165,7 +150,8 @@ impl Callers {
 
     /// How many callers are done, with an answer or an error.
     pub(super) fn answered(&self) -> u32 {
-        self.lock().done
+        let results = self.lock();
+        u32::try_from(results.answers.len() + results.errors.len()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn expected(&self) -> u32 {
@@ -174,14 +160,6 @@ impl Callers {
 
     pub(super) fn all_answered(&self) -> bool {
         self.answered() == self.expected
-    }
-
-    /// Waits until all are done.
-    pub(super) async fn wait(&self) {
-        let done = self.all.notified();
-        if !self.all_answered() {
-            done.await;
-        }
     }
 
     pub(super) fn results(&self) -> Results {
@@ -198,15 +176,11 @@ fn retry_after(response: &Response) -> anyhow::Result<Duration> {
     if response.status() == StatusCode::OK {
         return Ok(Duration::ZERO);
     }
-    let seconds = response
+    let header = response
         .headers()
         .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.parse().ok());
-    match seconds {
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
-        None => anyhow::bail!("{} without Retry-After", response.status()),
-    }
+        .context("an answer without Retry-After")?;
+    Ok(Duration::from_secs(header.to_str()?.parse()?))
 }
 
 #[cfg(test)]
@@ -214,7 +188,7 @@ mod tests {
     use super::{marks, one_by_one};
 
     #[test]
-    fn those_who_come_at_once_fill_the_queue_four_times() {
+    fn the_callers_at_once_are_at_least_four_times_the_high_mark() {
         for requests in 40..=5000 {
             let (high, low) = marks(requests);
             let at_once = requests - one_by_one(requests);

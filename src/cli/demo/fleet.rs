@@ -38,34 +38,28 @@ impl Fleet {
     pub(super) async fn start(url: &str, rate: u32, concurrency: u32) -> anyhow::Result<Self> {
         let tidegate = std::env::current_exe().context("cannot find the path of this program")?;
         let worker = sibling(&tidegate, "tidegate-worker")?;
-        let (rate, concurrency) = (rate.to_string(), concurrency.to_string());
 
         let mut serve = command(&tidegate, url);
         serve.args(["serve", "--listen", "127.0.0.1:0"]);
         let (api_process, api) = start_listening("api", serve).await?;
 
         let mut simulated = command(&worker, url);
-        simulated.args([
-            "downstream",
-            "--listen",
-            "127.0.0.1:0",
-            "--callback-url",
-            &api,
-            "--rate",
-            &rate,
-            "--check-concurrency",
-            &concurrency,
-            "--readiness-latency",
-            "uniform:50ms-400ms",
-            "--send-latency",
-            "uniform:5ms-40ms",
-            "--response-latency",
-            "lognormal:700ms,0.35",
-            "--not-yet-rate",
-            "0.05",
-            "--verdict-reject-rate",
-            "0.1",
-        ]);
+        simulated
+            .args(["downstream", "--listen", "127.0.0.1:0", "--callback-url", &api])
+            .args([
+                "--rate",
+                &rate.to_string(),
+                "--check-concurrency",
+                &concurrency.to_string(),
+            ])
+            .args([
+                "--readiness-latency",
+                "uniform:50ms-400ms",
+                "--send-latency",
+                "uniform:5ms-40ms",
+            ])
+            .args(["--response-latency", "lognormal:700ms,0.35"])
+            .args(["--not-yet-rate", "0.05", "--verdict-reject-rate", "0.1"]);
         let (downstream_process, downstream) = start_listening("downstream", simulated).await?;
 
         let mut processes = vec![api_process, downstream_process];
@@ -105,7 +99,7 @@ impl Fleet {
         let worker = self.worker(index)?;
         worker.expected_alive = false;
         worker.terminate().await?;
-        Ok(format!("{} asked to stop (SIGTERM), and has", worker.name))
+        Ok(format!("{} asked to stop (SIGTERM), and has stopped", worker.name))
     }
 
     /// Fails when a process that should run does not.
@@ -138,9 +132,8 @@ impl Fleet {
 
 impl Process {
     fn new(name: &str, child: Child) -> Self {
-        let name = name.to_owned();
         Self {
-            name,
+            name: name.to_owned(),
             child,
             expected_alive: true,
         }
@@ -171,15 +164,10 @@ fn sibling(program: &Path, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 fn command(program: &Path, url: &str) -> Command {
+    let log_filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
     let mut command = Command::new(program);
-    command
-        .env("DATABASE_URL", url)
-        .env(
-            "RUST_LOG",
-            std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned()),
-        )
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    command.env("DATABASE_URL", url).env("RUST_LOG", log_filter);
+    command.stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
@@ -205,6 +193,5 @@ async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Pr
         .with_context(|| format!("{name} ended before it listened"))?;
     // Read on, because a closed pipe would fail its next line.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    let process = Process::new(name, child);
-    Ok((process, url))
+    Ok((Process::new(name, child), url))
 }

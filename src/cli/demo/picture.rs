@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::callers::{Answer, Callers};
 use crate::{
     cli::table::table,
+    request::Status,
     store::{QueueOverview, RequestCount, Store},
 };
 
@@ -56,27 +57,22 @@ impl Picture {
         let requests = store.request_overview().await?;
         let queues = store.queue_overview().await?;
         if self.live {
-            self.redraw(&requests, &queues, callers)?;
-        } else {
-            self.line(&requests, &queues, callers);
+            return self.redraw(&requests, &queues, callers);
         }
+        self.line(&requests, &queues, callers);
         Ok(())
     }
 
     fn line(&self, requests: &[RequestCount], queues: &[QueueOverview], callers: &Callers) {
         let mut line = format!("{:>5.1} s ", self.begun.elapsed().as_secs_f64());
         for (status, count) in by_status(requests) {
-            line.push_str(&format!(" {status} {count}"));
+            line += &format!(" {status} {count}");
         }
-        line.push_str(" |");
+        line += " |";
         for queue in queues {
-            line.push_str(&format!(
-                " {} waiting {} held {}",
-                queue.queue, queue.waiting, queue.held
-            ));
+            line += &format!(" {} waiting {} held {}", queue.queue, queue.waiting, queue.held);
         }
-        line.push_str(&format!(" | {}", estimates(&callers.results().answers)));
-        outln!("{line}");
+        outln!("{line} | {}", estimates(&callers.results().answers));
     }
 
     fn redraw(&mut self, requests: &[RequestCount], queues: &[QueueOverview], callers: &Callers) -> anyhow::Result<()> {
@@ -87,10 +83,8 @@ impl Picture {
             callers.expected(),
             estimates(&callers.results().answers)
         );
-        let rows = by_status(requests)
-            .into_iter()
-            .map(|(status, count)| [status, bar(count), count.to_string()]);
-        text.push_str(&format!("{}\n\n", table(["status", "", "requests"], rows)));
+        let rows = by_status(requests).map(|(status, count)| [status.to_string(), bar(count), count.to_string()]);
+        text += &format!("{}\n\n", table("status    requests", rows));
         let rows = queues.iter().map(|queue| {
             [
                 queue.queue.clone(),
@@ -101,13 +95,10 @@ impl Picture {
                 queue.gate.clone(),
             ]
         });
-        text.push_str(&format!(
-            "{}\n\n",
-            table(["queue", "", "waiting", "held", "drained/s", "gate"], rows)
-        ));
+        let header = "queue    waiting  held  drained/s  gate";
+        text += &format!("{}\n\n", table(header, rows));
         for event in &self.events {
-            text.push_str(event);
-            text.push('\n');
+            text += &format!("{event}\n");
         }
 
         let mut out = stdout().lock();
@@ -123,19 +114,16 @@ impl Picture {
 }
 
 /// Counts by status over all kinds, in the order of the statuses.
-fn by_status(requests: &[RequestCount]) -> Vec<(String, i64)> {
-    crate::request::Status::ALL
+fn by_status(requests: &[RequestCount]) -> impl Iterator<Item = (Status, i64)> {
+    let count_of = |status: Status| {
+        let counts = requests.iter().filter(move |count| count.status == status.as_str());
+        (status, counts.map(|count| count.requests).sum())
+    };
+    Status::ALL
         .iter()
-        .map(|status| {
-            let count = requests
-                .iter()
-                .filter(|count| count.status == status.as_str())
-                .map(|count| count.requests)
-                .sum();
-            (status.to_string(), count)
-        })
+        .copied()
+        .map(count_of)
         .filter(|(_, count)| *count > 0)
-        .collect()
 }
 
 fn bar(count: i64) -> String {

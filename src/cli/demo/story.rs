@@ -36,12 +36,8 @@ impl Story {
         self.flips.last().is_some_and(closes)
     }
 
-    /// Whether it has closed at one mark, and opened at the other.
-    pub(super) fn has_closed_and_opened(&self) -> bool {
-        self.closed_and_opened().is_some()
-    }
-
-    fn closed_and_opened(&self) -> Option<(&GateChange, &GateChange)> {
+    /// The first flip at which it closed, and the next one, at which it opened.
+    pub(super) fn closed_and_opened(&self) -> Option<(&GateChange, &GateChange)> {
         let pairs = self.flips.windows(2);
         pairs
             .map(|pair| (&pair[0], &pair[1]))

@@ -57,60 +57,46 @@ impl Verdict {
             && self.results.answers.len() == self.expected as usize
             && lives.missing + lives.unfinished + lives.finished_twice + lives.illegal_steps == 0
             && self.downstream.rate_violations + self.downstream.concurrency_violations == 0
-            && self.story.has_closed_and_opened()
+            && self.story.closed_and_opened().is_some()
             && self.results.refused > 0
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (results, lives, downstream) = (&self.results, &self.lives, &self.downstream);
         let mut statuses = BTreeMap::<&str, u32>::new();
-        for answer in &self.results.answers {
+        for answer in &results.answers {
             *statuses.entry(&answer.status).or_default() += 1;
         }
         let statuses: Vec<_> = statuses
             .iter()
             .map(|(status, count)| format!("{count} {status}"))
             .collect();
+        let (answered, statuses) = (results.answers.len(), statuses.join(", "));
         writeln!(f, "\nSummary")?;
+        writeln!(f, "  answered        {answered} of {} ({statuses})", self.expected)?;
+        writeln!(f, "  estimates       {}", estimates(&results.answers))?;
+        let (refused, unavailable) = (results.refused, results.unavailable);
         writeln!(
             f,
-            "  answered        {} of {} ({})",
-            self.results.answers.len(),
-            self.expected,
-            statuses.join(", ")
+            "  refused         {refused} at the closed gate (429), {unavailable} for other reasons (503)"
         )?;
-        writeln!(f, "  estimates       {}", estimates(&self.results.answers))?;
-        writeln!(
-            f,
-            "  told to wait    {} times at the closed gate (429), {} times for other reasons (503)",
-            self.results.refused, self.results.unavailable
-        )?;
-        writeln!(
-            f,
-            "  submissions     answered within {:.2} s",
-            self.results.slowest_submission.as_secs_f64()
-        )?;
+        let slowest = results.slowest_submission.as_secs_f64();
+        writeln!(f, "  submissions     answered within {slowest:.2} s")?;
         writeln!(f, "  gate            {}", self.story)?;
-        writeln!(
-            f,
-            "  recovered       {} sends whose worker was lost",
-            self.lives.recovered
-        )?;
+        writeln!(f, "  recovered       {} sends whose worker was lost", lives.recovered)?;
         writeln!(
             f,
             "  histories       {} missing, {} unfinished, {} ended twice, {} illegal steps",
-            self.lives.missing, self.lives.unfinished, self.lives.finished_twice, self.lives.illegal_steps
+            lives.missing, lives.unfinished, lives.finished_twice, lives.illegal_steps
         )?;
         writeln!(
             f,
             "  downstream      {} taken, {} sent twice, {} rate violations, {} concurrency violations",
-            self.downstream.taken,
-            self.downstream.duplicates,
-            self.downstream.rate_violations,
-            self.downstream.concurrency_violations
+            downstream.taken, downstream.duplicates, downstream.rate_violations, downstream.concurrency_violations
         )?;
-        for error in self.results.errors.iter().take(10) {
+        for error in results.errors.iter().take(10) {
             writeln!(f, "  error           {error}")?;
         }
         f.write_str(if self.holds() {

@@ -1,16 +1,14 @@
 //! The findings of `tidegate doctor`, and how much it has read.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
+use futures_util::{TryStreamExt, stream::FuturesOrdered};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::{
+    cli::table::time,
     error::StoreError,
     store::{Invariant, Slice, Store, Violation},
 };
@@ -56,37 +54,6 @@ pub(super) struct Findings {
     all_read: bool,
 }
 
-/// An examination of some invariants under way.
-struct Step(JoinHandle<Result<Ended, StoreError>>);
-
-/// The invariants of a step, the violations (none when the statement took too long), and how long it took.
-type Ended = (Vec<String>, Option<Vec<Violation>>, Duration);
-
-impl Step {
-    fn begin(store: &Store, names: Vec<String>, slice: Slice, limit: Duration) -> Self {
-        let store = store.clone();
-        Self(tokio::spawn(async move {
-            let began = Instant::now();
-            let asked: Vec<_> = names.iter().map(String::as_str).collect();
-            let found = store.check_invariants(&asked, slice, limit).await?;
-            Ok((names, found, began.elapsed()))
-        }))
-    }
-
-    async fn end(mut self) -> Result<Ended, StoreError> {
-        match (&mut self.0).await {
-            Ok(ended) => ended,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-}
-
-impl Drop for Step {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Findings {
     /// No findings yet, of so many requests; without a time limit everything will be read.
     pub(super) fn new(invariants: Vec<Invariant>, requests: i64, time_limit: Option<Duration>) -> Self {
@@ -118,34 +85,38 @@ impl Findings {
     }
 
     async fn examine_whole(&mut self, store: &Store) -> Result<(), StoreError> {
-        let mut names = self.unfinished.clone().into_iter();
-        let (mut running, all) = (VecDeque::new(), names.len());
+        let names = self.unfinished.clone();
+        let mut waiting = names.iter();
+        let mut running = FuturesOrdered::new();
         loop {
             while running.len() < AT_ONCE
                 && let Some(limit) = self.time_left()
-                && let Some(name) = names.next()
+                && let Some(name) = waiting.next()
             {
-                let step = Step::begin(store, vec![name], Slice::default(), limit);
-                running.push_back(step);
+                running.push_back(async move {
+                    let found = store.check_invariants(&[name], Slice::default(), limit).await?;
+                    Ok::<_, StoreError>((name, found))
+                });
             }
-            let Some(step) = running.pop_front() else {
+            let examined = names.len() - self.unfinished.len();
+            self.progress(&format!("{examined} of {} invariants that need no slices", names.len()));
+            let Some((name, found)) = running.try_next().await? else {
                 return Ok(());
             };
-            let left = self.unfinished.len();
-            self.progress(&format!("{} of {all} invariants that need no slices", all - left));
-            if let (names, Some(found), _) = step.end().await? {
+            if let Some(found) = found {
                 self.note(found);
-                self.unfinished.retain(|name| !names.contains(name));
+                self.unfinished.retain(|unfinished| unfinished != name);
             }
         }
     }
 
     async fn examine_slices(&mut self, store: &Store) -> Result<(), StoreError> {
-        let names = self.invariants.iter().filter(|i| i.by_request);
-        let names: Vec<_> = names.map(|i| i.name.clone()).collect();
+        let names = self.invariants.iter().filter(|invariant| invariant.by_request);
+        let names: Vec<_> = names.map(|invariant| invariant.name.clone()).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
         let (mut span, least, most) = SPAN;
-        // The slices under way, each with the number of its requests, and where the next one ends; none after the last.
-        let mut running = VecDeque::new();
+        // The slices under way, and where the next one ends; none after the last.
+        let mut running = FuturesOrdered::new();
         let mut next = Some(None);
         loop {
             while running.len() < AT_ONCE
@@ -153,22 +124,25 @@ impl Findings {
                 && let Some(before) = next
             {
                 let (slice, requests) = store.invariant_slice(before, span).await?;
-                let step = Step::begin(store, names.clone(), slice, limit);
-                running.push_back((step, slice, span, requests));
+                let names = &names;
+                running.push_back(async move {
+                    let began = Instant::now();
+                    let found = store.check_invariants(names, slice, limit).await?;
+                    Ok::<_, StoreError>((found, began.elapsed(), slice, span, requests))
+                });
                 next = slice.from.map(Some);
             }
-            let Some((step, slice, asked, requests)) = running.pop_front() else {
+            self.progress(&format!("{} of about {} requests", self.read, self.requests));
+            let Some((found, took, slice, length, requests)) = running.try_next().await? else {
                 return Ok(());
             };
-            self.progress(&format!("{} of about {} requests", self.read, self.requests));
-            let (_, found, took) = step.end().await?;
             let Some(found) = found else {
-                if asked == least || self.time_left().is_none() {
+                if length == least || self.time_left().is_none() {
                     return Ok(());
                 }
                 // Again, with fewer.
-                span = asked.div_f64(STRETCH).max(least);
-                running.clear();
+                span = length.div_f64(STRETCH).max(least);
+                running = FuturesOrdered::new();
                 next = Some(slice.before);
                 continue;
             };
@@ -177,7 +151,7 @@ impl Findings {
             self.back_to = slice.from;
             self.all_read = slice.from.is_none();
             let stretch = STEP.div_duration_f64(took).clamp(1.0 / STRETCH, STRETCH);
-            span = asked.mul_f64(stretch).clamp(least, most);
+            span = length.mul_f64(stretch).clamp(least, most);
         }
     }
 
@@ -190,16 +164,16 @@ impl Findings {
     }
 
     /// Prints progress on stderr at intervals.
-    fn progress(&mut self, how_far: &str) {
+    fn progress(&mut self, examined: &str) {
         if self.progress_at.elapsed() >= PROGRESS_EVERY {
-            eprintln!("{:>3.0} s: {}", self.began.elapsed().as_secs_f64(), how_far);
+            eprintln!("{:>3.0} s: {examined}", self.began.elapsed().as_secs_f64());
             self.progress_at = Instant::now();
         }
     }
 
     fn note(&mut self, found: Vec<Violation>) {
         for violation in found {
-            match self.violations.iter_mut().find(|v| v.name == violation.name) {
+            match self.violations.iter_mut().find(|known| known.name == violation.name) {
                 Some(known) => {
                     known.violations += violation.violations;
                     known.samples.extend(violation.samples);
@@ -220,12 +194,11 @@ impl Findings {
     }
 
     /// The invariants with violations, in the order of the invariants.
-    fn broken(&self) -> Vec<(&Invariant, &Violation)> {
-        let violation = |invariant: &Invariant| self.violations.iter().find(|v| v.name == invariant.name);
-        let invariants = self.invariants.iter();
-        invariants
-            .filter_map(|invariant| Some((invariant, violation(invariant)?)))
-            .collect()
+    fn broken(&self) -> impl Iterator<Item = (&Invariant, &Violation)> {
+        self.invariants.iter().filter_map(|invariant| {
+            let found = self.violations.iter().find(|found| found.name == invariant.name);
+            Some((invariant, found?))
+        })
     }
 
     fn is_complete(&self) -> bool {
@@ -234,7 +207,7 @@ impl Findings {
 
     /// The findings for programs.
     pub(super) fn json(&self) -> Value {
-        let broken = self.broken().into_iter().map(|(invariant, found)| {
+        let broken = self.broken().map(|(invariant, found)| {
             json!({
                 "name": invariant.name, "says": invariant.says, "violations": found.violations,
                 "samples": found.samples, "query": invariant.query,
@@ -255,22 +228,19 @@ impl Findings {
 
     /// Prints each violation with its query, then how much was read.
     pub(super) fn print(&self) {
-        let violations = self.broken();
-        for (invariant, found) in &violations {
+        for (invariant, found) in self.broken() {
             outln!("{}: {}", invariant.name, found.violations);
-            outln!("  it should be so: {}", invariant.says);
-            outln!("  it is not with: {}", found.samples.join(", "));
-            outln!("  all of them:");
+            outln!("  rule: {}", invariant.says);
+            outln!("  violated by: {}", found.samples.join(", "));
+            outln!("  query of all violations:");
             for line in invariant.query.lines() {
                 outln!("    {line}");
             }
             outln!();
         }
         let (checked, seconds) = (self.invariants.len(), self.began.elapsed().as_secs_f64());
-        match violations.len() {
-            0 if self.is_complete() => {
-                outln!("all {checked} invariants hold ({seconds:.1} s)");
-            }
+        match self.violations.len() {
+            0 if self.is_complete() => outln!("all {checked} invariants hold ({seconds:.1} s)"),
             0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
             broken => {
                 outln!("{broken} of {checked} invariants do not hold ({seconds:.1} s)");
@@ -281,9 +251,8 @@ impl Findings {
             return;
         }
         if !self.all_read {
-            let back_to = self.back_to.and_then(submitted_at).map_or_else(String::new, |time| {
-                format!(", back to {}", time.to_rfc3339_opts(SecondsFormat::Secs, true))
-            });
+            let back_to = self.back_to.and_then(submitted_at);
+            let back_to = back_to.map_or_else(String::new, |at| format!(", back to {}", time(at)));
             outln!(
                 "read: the newest {} of about {} requests{back_to}",
                 self.read,
@@ -297,7 +266,7 @@ impl Findings {
     }
 }
 
-/// When a request was submitted: its id says so.
+/// When a request was submitted: its id has the time.
 fn submitted_at(id: Uuid) -> Option<DateTime<Utc>> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanos)

@@ -62,7 +62,7 @@ impl Summary {
             (self.ended, "lost in flight, {}ended as outcome_unknown (at_most_once)"),
             (self.rebuilt, "without a message, {}rebuilt"),
             (self.renumbered, "of these {}renumbered"),
-            (self.counted, "not counted at their caps, {}counted"),
+            (self.counted, "not counted at their quotas, {}counted"),
             (self.strays_removed, "messages without a live request, {}removed"),
             (self.responses, "early responses, {}applied"),
             (self.gates, "gates past their mark, {}closed or opened"),
@@ -71,14 +71,14 @@ impl Summary {
                 outln!("{count} {}", result.replace("{}", would));
             }
         }
-        for count in &self.counts {
-            outln!(
-                "{} {}: counted {}, there are {}, {would}corrected",
-                count.kind,
-                count.status,
-                count.counted,
-                count.requests
-            );
+        for WrongCount {
+            kind,
+            status,
+            counted,
+            requests,
+        } in &self.counts
+        {
+            outln!("{kind} {status}: counted {counted}, there are {requests}, {would}corrected");
         }
         print_first(self.ids.iter().map(Uuid::to_string));
         self.print_counts();
@@ -96,6 +96,6 @@ impl Summary {
             let (kind, status) = (key.0.clone(), key.1.clone());
             [kind, status, count_of(&self.before, key), count_of(&self.after, key)]
         });
-        outln!("\n{}", table(["kind", "status", "before", "after"], rows));
+        outln!("\n{}", table("kind  status  before  after", rows));
     }
 }
