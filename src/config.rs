@@ -1,7 +1,5 @@
 //! The database of a program: a URL, or the embedded server.
 
-use std::ffi::OsString;
-
 use crate::embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options};
 
 /// The hidden subcommand of each of Tidegate's programs that stops the embedded server when no process uses it any
@@ -30,13 +28,8 @@ impl DatabaseLocation {
             return Ok(Self { url, embedded: None });
         }
         let directory = EmbeddedPostgres::default_directory();
-        let keeper = std::env::current_exe().ok().map(|program| {
-            vec![
-                program.into_os_string(),
-                OsString::from(KEEPER_COMMAND),
-                directory.clone().into_os_string(),
-            ]
-        });
+        let keeper = std::env::current_exe().ok();
+        let keeper = keeper.map(|program| vec![program.into(), KEEPER_COMMAND.into(), directory.clone().into()]);
         let options = Options {
             directory,
             durable: true,
@@ -47,11 +40,10 @@ impl DatabaseLocation {
             server.ensure_database(EMBEDDED_DATABASE)?;
             Ok(server)
         });
-        let server = match started.await {
-            Ok(server) => server?,
-            // The thread panicked, or the runtime is ending.
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        // The thread panicked, or the runtime is ending.
+        let server = started
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
         Ok(Self {
             url: server.url(EMBEDDED_DATABASE),
             embedded: Some(server),

@@ -170,7 +170,7 @@ async fn a_batch_is_told_when_there_is_room_for_all_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_put_off_is_waited_for() {
+async fn the_retry_after_counts_snoozed_messages() {
     let database = stage().await;
     let began = Instant::now();
     let mut session = Session::open(&database).await;
@@ -302,7 +302,7 @@ async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes() {
+async fn refused_requests_of_a_group_get_the_retry_after_of_the_gate_that_it_closes() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     session
@@ -534,9 +534,9 @@ async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_me
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
+async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
     let database = stage().await;
-    capped(&database).await;
+    with_quota(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     let mut other = Session::open(&database).await;
@@ -552,15 +552,15 @@ async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_se
     assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
 }
 
-/// With a cap that never limits: but its submissions come one after the other.
-async fn capped(database: &TestDatabase) {
+/// With a quota that never limits: but its submissions come one after the other.
+async fn with_quota(database: &TestDatabase) {
     database
         .execute("select tidegate.quota_set(kind => 'direct', high_water => 1000)")
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_known_already_passes_no_gate() {
+async fn a_replay_passes_no_gate() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     let keyed = "submit('direct', '{}', 'k')";
@@ -569,8 +569,8 @@ async fn what_is_known_already_passes_no_gate() {
     session.execute("begin isolation level repeatable read").await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
     session.commit().await;
-    // While a cap's lock is kept.
-    capped(&database).await;
+    // While a quota's lock is kept.
+    with_quota(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     session.execute("set lock_timeout = '50ms'").await;

@@ -1,4 +1,4 @@
-//! Does a cap let a kind, or a submitter, have so many requests in queues and no more, and count them right whatever
+//! Does a quota let a kind, or a submitter, have so many requests in queues and no more, and count them right whatever
 //! happens to them?
 
 use std::sync::{
@@ -14,11 +14,11 @@ use crate::support::{
     rest, server,
 };
 
-async fn stage(caps: &[&str]) -> (TestDatabase, Session) {
+async fn stage(quotas: &[&str]) -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    for cap in caps {
-        assert_eq!(session.text(&format!("select tidegate.quota_set({cap})")).await, "t");
+    for quota in quotas {
+        assert_eq!(session.text(&format!("select tidegate.quota_set({quota})")).await, "t");
     }
     (database, session)
 }
@@ -47,7 +47,7 @@ async fn state(session: &mut Session, gate: &str) -> String {
         .await
 }
 
-/// How many a cap counts.
+/// How many a quota counts.
 async fn counted(session: &mut Session, gate: &str) -> String {
     session
         .text(&format!("select depth from tidegate.gate_overview('{gate}')"))
@@ -55,7 +55,7 @@ async fn counted(session: &mut Session, gate: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
+async fn a_quota_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
     let (database, mut session) = stage(&[DIRECT]).await;
     for _ in 0..6 {
         assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
@@ -80,18 +80,18 @@ async fn a_cap_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_counts_once_from_its_first_queue_to_its_receipt() {
     let (database, mut session) = stage(&["kind => 'public_decrypt', high_water => 9", ANN]).await;
-    let cap = "kind public_decrypt";
+    let quota = "kind public_decrypt";
     outcomes(&mut session, "submit('public_decrypt', '{}', submitter => 'ann')").await;
-    assert_eq!(counted(&mut session, cap).await, "1");
+    assert_eq!(counted(&mut session, quota).await, "1");
     let checked = session.claim("readiness", 1).await;
     session.texts(&settle("settle_passed", &checked, "")).await;
-    assert_eq!(counted(&mut session, cap).await, "1");
+    assert_eq!(counted(&mut session, quota).await, "1");
     let sent = session.claim("tx", 1).await;
     assert_eq!(counted(&mut session, "submitter ann").await, "1");
     session.texts(&settle("settle_receipt", &sent, "")).await;
     // It awaits its response, and is in no queue.
     assert_eq!(database.status(sent[0].id).await, "receipt_received");
-    for gate in [cap, "submitter ann"] {
+    for gate in [quota, "submitter ann"] {
         assert_eq!(counted(&mut session, gate).await, "0");
     }
     sound(&database).await;
@@ -255,7 +255,7 @@ async fn a_batch_goes_in_whole_or_not_at_all_and_replays_always() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn submitters_at_once_never_exceed_a_cap() {
+async fn concurrent_submitters_never_exceed_a_quota() {
     let (database, _) = stage(&[
         "kind => 'direct', high_water => 20, low_water => 10",
         "submitter => 'ann', high_water => 8, low_water => 4",
@@ -288,7 +288,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
     let worker = async {
         let mut session = Session::open(&database).await;
         let mut served = 0;
-        // However fast it is: after the first ones it serves only what is behind a closed cap, until caps have closed
+        // However fast it is: after the first ones it serves only what is behind a closed quota, until quotas have closed
         // and opened several times.
         let flips = "select count(*) from tidegate.gate_event where gate in ('kind direct', 'submitter ann')";
         let closed = "select count(*) from tidegate.gate where queue is null and state = 'too_many_requests'";
@@ -342,7 +342,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_queues_already_counts_from_the_first_moment() {
+async fn a_new_quota_counts_the_requests_that_are_in_queues() {
     let (database, mut session) = stage(&[]).await;
     submit_many(&database, "direct", 4).await;
     submit_many(&database, "public_decrypt", 3).await;
@@ -361,7 +361,7 @@ async fn what_is_in_queues_already_counts_from_the_first_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
+async fn requests_that_are_submitted_or_end_while_a_quota_is_made_are_counted_correctly() {
     let (database, mut session) = stage(&[]).await;
     submit_many(&database, "direct", 6).await;
     let mut submitting = Session::begin(&database).await;
@@ -373,7 +373,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
     making
         .execute("select tidegate.quota_set(kind => 'direct', high_water => 20)")
         .await;
-    // Who ends a counted one waits until the cap is there, and finds it.
+    // Who ends a counted one waits until the quota is there, and finds it.
     let later = Session::open(&database).await.start(
         "select tidegate.fail_internal(array(select id from tidegate.request where req_status = 'processing' order by id offset 1 limit 1))",
     );
@@ -418,7 +418,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
+async fn a_quota_that_is_made_under_load_ends_with_the_correct_count() {
     let (database, mut session) = stage(&[]).await;
     let done = Arc::new(AtomicBool::new(false));
     let busy = |number: usize| {
@@ -457,7 +457,7 @@ async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
+async fn maintenance_reconciles_a_deep_queue_quickly_after_a_quota_was_made() {
     let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
     session
@@ -476,7 +476,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
+async fn maintenance_opens_a_quota_that_counted_requests_of_no_queue() {
     let (_database, mut session) = stage(&[DIRECT]).await;
     outcomes(&mut session, &batch("direct", 6)).await;
     // Ended by a session that did not see the quota.
@@ -554,7 +554,7 @@ async fn a_removed_quota_refuses_no_submission() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cap_of_a_kind_goes_with_the_kind() {
+async fn the_quota_of_a_kind_is_removed_with_the_kind() {
     let (database, mut session) = stage(&[]).await;
     session
         .execute(
@@ -571,7 +571,7 @@ async fn the_cap_of_a_kind_goes_with_the_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words() {
+async fn only_the_given_values_of_a_quota_change_and_invalid_ones_are_refused() {
     let (database, mut session) = stage(&["kind => 'direct', high_water => 9"]).await;
     let shown = "select high_water || ' ' || low_water || ' ' || mode from tidegate.gate where name = 'kind direct'";
     for (change, changed, expected) in [
@@ -624,7 +624,7 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_operators_at_once_make_one_cap() {
+async fn two_concurrent_operators_make_one_quota() {
     let (database, _) = stage(&[]).await;
     let mut one = Session::begin(&database).await;
     let make = "select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 4)";
@@ -644,7 +644,7 @@ async fn two_operators_at_once_make_one_cap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_is_held_by_hand_as_a_gate_is() {
+async fn an_operator_holds_a_quota_as_a_gate() {
     let (database, mut session) = stage(&[ANN]).await;
     session
         .execute("select tidegate.gate_force('submitter ann', 'too_many_requests')")

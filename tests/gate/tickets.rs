@@ -282,7 +282,7 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_let_in_reaches_the_mark_and_never_passes_it() {
+async fn admitted_requests_reach_the_mark_and_never_exceed_it() {
     let (deepest, deeper, let_in) = stress(stage().await, false).await;
     assert_eq!(deeper, 0, "{deepest} deep, {let_in} were let in");
     assert!(let_in > HIGH_WATER, "only {let_in} were let in");
@@ -356,7 +356,7 @@ async fn messages_that_a_session_removed_in_earlier_transactions_take_no_room() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beside_thirty_open_draws_the_gate_lets_in_what_is_left() {
+async fn with_thirty_open_draws_the_gate_admits_the_remaining_room() {
     let database = stage().await;
     let mut open = Vec::new();
     for _ in 0..30 {

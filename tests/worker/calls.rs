@@ -106,7 +106,7 @@ async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_still_held_is_told_without_waiting_for_anybody() {
+async fn still_held_returns_the_held_leases_without_waiting_for_locks() {
     let database = TestDatabase::unlimited().await;
     for _ in 0..3 {
         database.submit("direct").await;
@@ -154,7 +154,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_wish_for_a_time_waits_as_the_policy_says() {
+async fn settles_without_a_wait_use_the_backoff_of_the_policy() {
     let database = TestDatabase::unlimited().await;
     database
         .execute("update tidegate.policy set base_ms = 4000, factor = 1, jitter_ms = 0, attempts = 3")
