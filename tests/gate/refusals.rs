@@ -155,7 +155,7 @@ async fn work_already_promised_goes_in_at_a_closed_gate() {
         ["accepted  f f f"]
     );
     assert_eq!(
-        told(
+        outcome_of(
             &database,
             "submit_batch('public_decrypt', '{1,2}', admission => 'accepted')"
         )
