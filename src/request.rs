@@ -114,6 +114,18 @@ impl Status {
 }
 
 words!(
+    /// Which statuses a kind's requests pass through.
+    Flow, "flow", {
+        /// Readiness check, send, response (one, or shares up to a threshold).
+        Decrypt = "decrypt",
+        /// Send, verdict.
+        Proof = "proof",
+        /// Send, response; the receipt may already be the response.
+        Direct = "direct",
+    }
+);
+
+words!(
     /// A step of a worker's work on a request.
     Stage, "stage", {
         /// Checks whether a request can run now; limited by concurrency.
