@@ -31,9 +31,7 @@ words!(
 
 /// A key as its bearer has it. Its text is shown once and never logged, so there is no `Display`.
 #[derive(Clone)]
-pub struct ApiKey {
-    text: String,
-}
+pub struct ApiKey(String);
 
 /// A text that is no key. The message does not repeat the text, which may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -51,9 +49,7 @@ impl ApiKey {
         OsRng.try_fill_bytes(&mut random).map_err(std::io::Error::other)?;
         let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let (id, secret) = digits.split_at(ID_DIGITS);
-        Ok(Self {
-            text: format!("{PREFIX}{id}_{secret}"),
-        })
+        Ok(Self(format!("{PREFIX}{id}_{secret}")))
     }
 
     /// Reads a key; checks its form only.
@@ -68,7 +64,7 @@ impl ApiKey {
             .ok_or(NoApiKey)?;
         let hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         if id.len() == ID_DIGITS && secret.len() == SECRET_DIGITS && hex(id) && hex(secret) {
-            Ok(Self { text: text.to_owned() })
+            Ok(Self(text.to_owned()))
         } else {
             Err(NoApiKey)
         }
@@ -78,19 +74,19 @@ impl ApiKey {
     #[must_use]
     pub fn id(&self) -> &str {
         let start = PREFIX.len();
-        &self.text[start..start + ID_DIGITS]
+        &self.0[start..start + ID_DIGITS]
     }
 
     /// The whole text, for its bearer.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.text
+        &self.0
     }
 
     /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
-        KeyHash(Sha256::digest(&self.text).into())
+        KeyHash(Sha256::digest(&self.0).into())
     }
 }
 

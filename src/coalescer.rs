@@ -149,7 +149,7 @@ mod tests {
         noted: Mutex<Vec<(&'static str, Vec<u32>)>>,
         ends: Semaphore,
         /// Permits that rounds wait for before they begin.
-        turns: Option<Semaphore>,
+        turns: Semaphore,
         at_once: usize,
     }
 
@@ -165,7 +165,7 @@ mod tests {
         }
 
         async fn begin(&self) -> Option<SemaphorePermit<'_>> {
-            self.turns.as_ref()?.acquire().await.ok()
+            self.turns.acquire().await.ok()
         }
 
         fn take(&self, pending: &mut Vec<u32>) -> Option<Vec<u32>> {
@@ -180,11 +180,11 @@ mod tests {
         }
     }
 
-    fn coalescer(at_once: usize, turns: Option<usize>) -> Arc<Coalescer<Noted>> {
+    fn coalescer(at_once: usize, turns: usize) -> Arc<Coalescer<Noted>> {
         Coalescer::new(Noted {
             noted: Mutex::default(),
             ends: Semaphore::new(0),
-            turns: turns.map(Semaphore::new),
+            turns: Semaphore::new(turns),
             at_once,
         })
     }
@@ -210,8 +210,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_goes_at_once_and_alone_and_what_arrives_meanwhile_together() {
-        let coalescer = coalescer(1, None);
+    async fn the_first_addition_is_a_round_of_its_own_and_later_ones_share_the_next() {
+        let coalescer = coalescer(1, 10);
 
         coalescer.push("a", 1).await;
         coalescer.push("a", 2).await;
@@ -225,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn keys_do_not_wait_for_each_other() {
-        let coalescer = coalescer(1, None);
+        let coalescer = coalescer(1, 10);
 
         coalescer.push("a", 1).await;
         coalescer.push("b", 2).await;
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_rounds_of_a_key_run_at_once_than_may() {
-        let coalescer = coalescer(2, None);
+        let coalescer = coalescer(2, 10);
 
         for number in 1..=4 {
             coalescer.push("a", number).await;
@@ -248,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_grows_while_its_round_waits_for_its_turn() {
-        let coalescer = coalescer(1, Some(1));
+        let coalescer = coalescer(1, 1);
         coalescer.push("a", 1).await;
 
         coalescer.push("b", 2).await;
@@ -260,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_costs_its_batch_only() {
-        let coalescer = coalescer(1, Some(1));
+        let coalescer = coalescer(1, 1);
 
         coalescer.push("a", POISON).await;
         coalescer.push("a", 1).await;

@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The time limit of a reading.
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
-/// The gates, as one node knows them. Cheap to clone; clones share their copy.
+/// The copy of the gates of one node. Cheap to clone; clones share their copy.
 #[derive(Debug, Clone)]
 pub struct Gates(Arc<Shared>);
 
@@ -112,7 +112,7 @@ impl Gates {
         lock(&self.0.copy).gate_of(kind, submitter, refused, Instant::now())
     }
 
-    /// Whether a submitter has a quota of its own, as far as this node knows.
+    /// Whether a submitter has a quota of its own, by the copy.
     #[must_use]
     pub fn has_quota(&self, submitter: &str) -> bool {
         lock(&self.0.copy).has_quota(submitter)

@@ -160,11 +160,7 @@ impl RequestError {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let clean = |text: &str| text.replace('\0', "");
-        serde_json::json!({
-            "code": clean(&self.code),
-            "message": clean(&self.message),
-            "retryable": self.retryable,
-        })
+        serde_json::json!(Self::new(clean(&self.code), clean(&self.message), self.retryable))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Whole seconds, at least one: some clients take zero for "at once and for ever".
+/// Whole seconds, at least one: with zero, some clients ask again without any pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct RetryAfter(u64);

@@ -47,11 +47,11 @@ pub trait Transact: Send + Sync + 'static {
     /// Sends one request. Called only while the lease holds, and no earlier than the rate limit allows.
     fn send(&self, request: &Request) -> impl Future<Output = Sent> + Send;
 
-    /// Looks for the receipt of an earlier attempt; asked before every attempt but the first.
+    /// Searches for the receipt of an earlier attempt; called before every attempt but the first.
     ///
     /// # Errors
     ///
-    /// When the downstream cannot be asked; the request is then not sent but tried again later.
+    /// When the search fails; the request is then not sent but tried again later.
     fn find_receipt(&self, request: &Request) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send;
 }
 

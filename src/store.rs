@@ -90,7 +90,7 @@ use crate::{
 /// The default time limit of a statement: longer than the `statement_timeout` of its session.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// The database, as the engine sees it.
+/// The database, through the functions that the engine calls.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,

@@ -233,7 +233,7 @@ impl Estimator {
         self.reported = None;
         let was = self.state;
         self.shared = shared;
-        // High load that has begun since its report stays until the fleet knows of it.
+        // High load that has begun since its report stays until that has been reported.
         if !self.seen.reached_max {
             self.state = self.shared.state;
         }

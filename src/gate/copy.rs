@@ -111,8 +111,7 @@ impl GateCopy {
         self.age(now).is_some_and(|age| age < USABLE)
     }
 
-    /// The refusal of a submission without a key by a closed gate, as far as this node knows. It takes a turn at every
-    /// closed gate.
+    /// The refusal of a submission without a key by a closed gate, by the copy. It takes a turn at every closed gate.
     pub(super) fn refuse(
         &mut self,
         kind: &str,

@@ -25,12 +25,11 @@ impl GateRow {
     /// How many submissions there is room for; none behind a closed gate.
     #[must_use]
     pub fn room(&self) -> i64 {
-        let room = if self.accepting {
-            self.high_water - self.depth
+        if self.accepting {
+            (self.high_water - self.depth).max(0)
         } else {
             0
-        };
-        room.max(0)
+        }
     }
 
     /// In how many seconds so many messages are served, rounded up, at least 1; `None` without a drain rate.
@@ -96,13 +95,7 @@ fn duration(seconds: f64) -> Duration {
 
 /// Rounds up, but for an error of floating point.
 fn whole(seconds: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is between these bounds"
-    )]
-    let seconds = (seconds - ROUNDING_ERROR).ceil().clamp(1.0, SECONDS_MAX) as u64;
-    seconds
+    (seconds - ROUNDING_ERROR).ceil().clamp(1.0, SECONDS_MAX) as u64
 }
 
 /// A gate, with the times of its last changes in the copy.
@@ -113,7 +106,7 @@ pub(super) struct KnownGate {
     learned: Instant,
     /// When its depth was counted, or a little earlier.
     counted: Instant,
-    pub(super) turns: Turns,
+    turns: Turns,
 }
 
 impl KnownGate {

@@ -46,7 +46,7 @@ fn with(mut row: GateRow, change: impl FnOnce(&mut GateRow)) -> GateRow {
     row
 }
 
-fn told(signal: &str, epoch: i64) -> String {
+fn notification(signal: &str, epoch: i64) -> String {
     format!(r#"{{"queue":"tx","signal":"{signal}","depth":30,"epoch":{epoch}}}"#)
 }
 
@@ -154,14 +154,14 @@ async fn a_notification_flips_the_gate_at_once_and_a_reading_follows_soon() {
     let script = Script::of([Some(vec![open(4)]), Some(vec![closed(5)])]);
     let gates = reading(&script).await;
 
-    gates.heard(&told(CLOSES, 5));
+    gates.heard(&notification(CLOSES, 5));
 
     assert!(refuses(&gates));
     assert_eq!(script.begun(), 1);
     pass(PAUSE).await;
     assert_eq!(script.begun(), 2);
     assert!(refuses(&gates));
-    gates.heard(&told(OPENS, 6));
+    gates.heard(&notification(OPENS, 6));
     assert!(!refuses(&gates));
 }
 
@@ -172,7 +172,7 @@ async fn notifications_that_come_late_or_twice_change_nothing() {
     script.let_one_go().await;
 
     for epoch in [-1, 0, 4, 5] {
-        gates.heard(&told(OPENS, epoch));
+        gates.heard(&notification(OPENS, epoch));
         assert!(refuses(&gates), "{epoch}");
     }
 }
@@ -186,7 +186,7 @@ async fn a_reading_that_was_under_way_during_a_notification_counts_if_its_epoch_
         pass(READ_EVERY).await;
         assert_eq!(script.begun(), 2);
 
-        gates.heard(&told(CLOSES, 5));
+        gates.heard(&notification(CLOSES, 5));
         script.let_one_go().await;
 
         assert_eq!(refuses(&gates), refused, "{read_epoch}");
@@ -194,14 +194,14 @@ async fn a_reading_that_was_under_way_during_a_notification_counts_if_its_epoch_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reading_that_began_later_is_right_whatever_was_heard() {
+async fn a_reading_that_began_after_a_notification_counts_whatever_its_epoch() {
     // The notification is forged.
     let gates = copy_of(open(4)).await;
-    gates.heard(&told(CLOSES, i64::MAX));
+    gates.heard(&notification(CLOSES, i64::MAX));
     assert!(refuses(&gates));
     pass(PAUSE).await;
     assert!(!refuses(&gates));
-    gates.heard(&told(CLOSES, 5));
+    gates.heard(&notification(CLOSES, 5));
     assert!(refuses(&gates));
 }
 
@@ -212,7 +212,7 @@ async fn a_database_that_was_restored_goes_back_and_its_nodes_with_it() {
     assert!(refuses(&gates));
     pass(READ_EVERY).await;
     assert!(!refuses(&gates));
-    gates.heard(&told(CLOSES, 4));
+    gates.heard(&notification(CLOSES, 4));
     assert!(refuses(&gates));
 }
 
@@ -247,7 +247,7 @@ async fn a_connection_that_was_made_again_has_the_gates_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_heard_during_a_reading_has_another_one_follow() {
+async fn a_notification_during_a_reading_starts_another_one() {
     let script = Script::held([Some(vec![open(0)])]);
     let gates = reading(&script).await;
     gates.may_have_missed();
@@ -257,11 +257,11 @@ async fn what_is_heard_during_a_reading_has_another_one_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_much_is_heard_the_gates_are_read_ten_times_a_second_at_most() {
+async fn under_many_notifications_the_gates_are_read_ten_times_a_second_at_most() {
     let script = Script::of([Some(vec![open(0)])]);
     let gates = reading(&script).await;
     for _ in 0..100 {
-        gates.heard(&told(CLOSES, 1));
+        gates.heard(&notification(CLOSES, 1));
         pass(Duration::from_millis(10)).await;
     }
     assert!(script.begun() <= 52, "{}", script.begun());
@@ -279,7 +279,7 @@ async fn without_a_reading_the_copy_refuses_for_six_seconds_and_then_admits() {
 
     assert!(!refuses(&gates));
     // A notification alone does not make the copy young.
-    gates.heard(&told(CLOSES, 9));
+    gates.heard(&notification(CLOSES, 9));
     assert!(!refuses(&gates));
     assert_eq!(gates.of_submission("direct", None, true), None);
 }

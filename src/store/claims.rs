@@ -1,4 +1,4 @@
-//! Claims, extensions and releases.
+//! Claims, and their leases: extensions and releases.
 
 use std::time::Duration;
 

@@ -191,8 +191,8 @@ impl Store {
     /// # Errors
     ///
     /// A queue, an unknown kind, invalid marks, a database error.
-    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool> {
-        let (kind, submitter) = match capped {
+    pub async fn quota_set(&self, subject: &Watched, marks: QuotaMarks) -> Result<bool> {
+        let (kind, submitter) = match subject {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
             Watched::Submitter(submitter) => (None, Some(submitter)),

@@ -30,7 +30,7 @@ pub struct PageQuery {
 /// Requests of one kind, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// May be empty although there is a next page: a page looks at so many requests only.
+    /// May be empty although there is a next page, because a page reads a limited number of requests.
     pub requests: Vec<ListedRequest>,
     /// Where the next page begins; none after the last one.
     pub next: Option<Uuid>,

@@ -14,7 +14,7 @@ use crate::{
 pub struct Seen {
     /// The request.
     pub id: RequestId,
-    /// The number of its latest transition and its status; `None` when the request is gone.
+    /// The number of its latest transition and its status; `None` when the request was deleted.
     pub at: Option<(i32, Status)>,
 }
 

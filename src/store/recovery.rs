@@ -46,7 +46,7 @@ pub struct Recover<'a> {
 /// One batch of `recover`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct RecoverStep {
-    /// Live requests looked at.
+    /// Live requests that were read.
     pub examined: i64,
     /// In flight without a lease: back to processing.
     pub reset: i64,
@@ -67,7 +67,7 @@ pub struct RecoverStep {
 /// One batch of `recover_deadlines`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct DeadlineStep {
-    /// Live requests looked at.
+    /// Live requests that were read.
     pub examined: i64,
     /// Past their deadline: ended.
     pub expired: i64,
@@ -97,16 +97,16 @@ pub struct ResponseStep {
     pub more: bool,
 }
 
-/// A count that was wrong.
+/// A count that was wrong: of the requests of one kind in one status.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct WrongCount {
-    /// Of requests of this kind,
+    /// The kind.
     pub kind: String,
-    /// in this status:
+    /// The status.
     pub status: String,
-    /// the count before,
+    /// The stored count.
     pub counted: i64,
-    /// and their number.
+    /// How many requests there are.
     pub requests: i64,
 }
 
@@ -185,7 +185,7 @@ impl Store {
     }
 
     /// Makes the tables of queues that have lost them, and sets sequences that were set back:
-    /// `tidegate.recover_storage`. The names of these queues.
+    /// `tidegate.recover_storage`. Returns the names of these queues.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Store {
         ))
     }
 
-    /// One bounded batch of deadlines that no sweep will meet: `tidegate.recover_deadlines`.
+    /// One bounded batch of deadlines that no duty would find: `tidegate.recover_deadlines`.
     ///
     /// # Errors
     ///
@@ -237,7 +237,7 @@ impl Store {
         run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
     }
 
-    /// Puts right the counts by kind and status: `tidegate.recover_counts`. Those that were wrong.
+    /// Corrects the counts by kind and status: `tidegate.recover_counts`. Returns those that were wrong.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl Store {
         run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
     }
 
-    /// Closes and opens gates whose marks were passed unseen: `tidegate.recover_gates`. How many.
+    /// Flips the gates whose state does not fit their depth: `tidegate.recover_gates`. Returns their number.
     ///
     /// # Errors
     ///

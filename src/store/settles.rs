@@ -1,4 +1,5 @@
-//! Settles. Each method returns the requests that moved; the lease of any other was lost.
+//! Settles, and the transaction in which an embedder writes the effects of receipts. Each settle returns the requests
+//! that moved; the lease of any other was lost.
 
 use std::{borrow::Borrow, time::Duration};
 

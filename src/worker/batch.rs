@@ -141,8 +141,8 @@ pub(super) fn in_parts(mut batch: Batch, fits: usize) -> Vec<Batch> {
 
 /// Lists in which each request is once, in order.
 ///
-/// A request that the same worker has claimed again may have a receipt under each of its leases. Only the database
-/// knows the lease that holds: it moves the request, and a list for each lease keeps the effect with its own settle.
+/// A request that the same worker has claimed again may have a receipt under each of its leases. Only the
+/// settle of the lease that holds moves the request, so a list for each lease keeps the effect with its own settle.
 fn split_repeats<T, K: Eq + Hash>(mut all: Vec<T>, request: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut lists = Vec::new();
     while !all.is_empty() {

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact},
-    store::{Claimed, Settle, Snooze},
+    store::{Claimed, Settle},
 };
 
 /// A reserved send that is later than this is released: it would come too close to the sends of the next slots.
@@ -81,25 +81,20 @@ impl Call {
 
     async fn check(&self, stage: &dyn AnyReadiness) -> Settle<Outcome> {
         let request = &self.claimed.request;
-        let timed_out = |limit| {
-            Outcome::Snooze(Snooze {
-                after: None,
-                error: Some(timed_out("the check", limit)),
-            })
-        };
+        let timed_out = |limit| Outcome::snooze(None, Some(timed_out("the check", limit)));
         self.call(|| answers::check(stage, request), timed_out).await
     }
 
     async fn transact(&self, stage: &dyn AnyTransact) -> Settle<Outcome> {
         let request = &self.claimed.request;
         if request.attempt > 1 {
-            // An earlier sender may have succeeded and vanished before its settle.
+            // An earlier send may have succeeded, and its worker may have been lost before the settle.
             let began = Instant::now();
             let limit = self.claimed.timeout;
             let found = match tokio::time::timeout(limit, answers::find_receipt(stage, request)).await {
                 Ok(Ok(receipt)) => receipt.map(Outcome::Receipt),
                 Ok(Err(outcome)) => Some(outcome),
-                Err(_) => Some(Outcome::unsent(timed_out("looking for a receipt", limit))),
+                Err(_) => Some(Outcome::unsent(timed_out("the search for a receipt", limit))),
             };
             if let Some(outcome) = found {
                 return Settle {
@@ -110,7 +105,7 @@ impl Call {
             if request.attempt > request.attempts_max {
                 return self.uncalled(Outcome::retry(RequestError::new(
                     "attempts_exhausted",
-                    "the last sender was lost, and the downstream has no receipt",
+                    "the worker of the last send was lost, and the downstream has no receipt",
                     true,
                 )));
             }

@@ -177,17 +177,9 @@ impl Leases {
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
                 let (name, id) = (&self.queue, lease.id);
                 if hold.gone {
-                    tracing::info!(
-                        queue.name = name,
-                        request.id = %id,
-                        "its request has ended or another worker holds it, call dropped"
-                    );
+                    tracing::info!(queue.name = name, request.id = %id, "the request ended or was taken, call dropped");
                 } else {
-                    tracing::warn!(
-                        queue.name = name,
-                        request.id = %id,
-                        "lease lost, call dropped"
-                    );
+                    tracing::warn!(queue.name = name, request.id = %id, "lease lost, call dropped");
                 }
                 call.abort();
                 self.meter.lost(1);

@@ -1,6 +1,6 @@
 //! The outcome of a stage's call, and the reason why it could not be settled.
 
-use std::{borrow::Borrow, panic::AssertUnwindSafe, sync::Arc};
+use std::{borrow::Borrow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 
@@ -48,6 +48,11 @@ impl Outcome {
             Self::Rejected(_) => "rejected",
             Self::Released | Self::Lost => "released",
         }
+    }
+
+    /// Another check, when the policy allows it.
+    pub(super) fn snooze(after: Option<Duration>, error: Option<RequestError>) -> Self {
+        Self::Snooze(Snooze { after, error })
     }
 
     /// Another attempt, when the policy allows it; the request may have left.

@@ -87,8 +87,7 @@ impl QueueWorker {
         let mut calls = JoinSet::new();
         let outcome = self.claim_until(&stop, &outcomes, &mut calls).await;
 
-        // A call that has not begun sees the stop and releases its claim; one that runs may end within the grace
-        // period.
+        // A call that has not begun releases its claim; one that runs may end within the grace period.
         let stop_calls = tokio::time::timeout(options.grace, async { while calls.join_next().await.is_some() {} });
         if stop_calls.await.is_err() {
             tracing::warn!(

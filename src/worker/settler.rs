@@ -60,11 +60,8 @@ impl Settler {
         self.queue.leases.meter.lost(lost.count());
         let mut batches = batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
-            let mut parts = batch::in_parts(batch, self.effects);
-            let Some(mut batch) = parts.pop() else {
-                continue;
-            };
-            batches.extend(parts);
+            batches.extend(batch::in_parts(batch, self.effects));
+            let Some(mut batch) = batches.pop() else { break };
             if let Err(why) = self.persist(&mut batch).await {
                 batches.extend(batch::fallback(batch, &why));
             }

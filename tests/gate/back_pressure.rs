@@ -536,7 +536,7 @@ async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_me
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
     let database = stage().await;
-    capped(&database).await;
+    with_quota(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     let mut other = Session::open(&database).await;
@@ -552,8 +552,8 @@ async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_
     assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
 }
 
-/// With a cap that never limits: but its submissions come one after the other.
-async fn capped(database: &TestDatabase) {
+/// With a quota that never limits: but its submissions come one after the other.
+async fn with_quota(database: &TestDatabase) {
     database
         .execute("select tidegate.quota_set(kind => 'direct', high_water => 1000)")
         .await;
@@ -569,8 +569,8 @@ async fn replays_pass_no_gate() {
     session.execute("begin isolation level repeatable read").await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
     session.commit().await;
-    // While a cap's lock is kept.
-    capped(&database).await;
+    // While a quota's lock is kept.
+    with_quota(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     session.execute("set lock_timeout = '50ms'").await;

@@ -1,4 +1,4 @@
-//! Does a cap let a kind, or a submitter, have so many requests in queues and no more, and count them right whatever
+//! Does a quota let a kind, or a submitter, have so many requests in queues and no more, and count them right whatever
 //! happens to them?
 
 use std::sync::{
@@ -14,11 +14,11 @@ use crate::support::{
     rest, server,
 };
 
-async fn stage(caps: &[&str]) -> (TestDatabase, Session) {
+async fn stage(quotas: &[&str]) -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    for cap in caps {
-        assert_eq!(session.text(&format!("select tidegate.quota_set({cap})")).await, "t");
+    for quota in quotas {
+        assert_eq!(session.text(&format!("select tidegate.quota_set({quota})")).await, "t");
     }
     (database, session)
 }
@@ -47,7 +47,7 @@ async fn state(session: &mut Session, gate: &str) -> String {
         .await
 }
 
-/// How many a cap counts.
+/// How many a quota counts.
 async fn counted(session: &mut Session, gate: &str) -> String {
     session
         .text(&format!("select depth from tidegate.gate_overview('{gate}')"))
@@ -80,18 +80,18 @@ async fn a_quota_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_counts_once_from_its_first_queue_to_its_receipt() {
     let (database, mut session) = stage(&["kind => 'public_decrypt', high_water => 9", ANN]).await;
-    let cap = "kind public_decrypt";
+    let quota = "kind public_decrypt";
     outcomes(&mut session, "submit('public_decrypt', '{}', submitter => 'ann')").await;
-    assert_eq!(counted(&mut session, cap).await, "1");
+    assert_eq!(counted(&mut session, quota).await, "1");
     let checked = session.claim("readiness", 1).await;
     session.texts(&settle("settle_passed", &checked, "")).await;
-    assert_eq!(counted(&mut session, cap).await, "1");
+    assert_eq!(counted(&mut session, quota).await, "1");
     let sent = session.claim("tx", 1).await;
     assert_eq!(counted(&mut session, "submitter ann").await, "1");
     session.texts(&settle("settle_receipt", &sent, "")).await;
     // It awaits its response, and is in no queue.
     assert_eq!(database.status(sent[0].id).await, "receipt_received");
-    for gate in [cap, "submitter ann"] {
+    for gate in [quota, "submitter ann"] {
         assert_eq!(counted(&mut session, gate).await, "0");
     }
     sound(&database).await;
@@ -255,7 +255,7 @@ async fn a_batch_goes_in_whole_or_not_at_all_and_replays_always() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn submitters_at_once_never_exceed_a_cap() {
+async fn concurrent_submitters_never_exceed_a_quota() {
     let (database, _) = stage(&[
         "kind => 'direct', high_water => 20, low_water => 10",
         "submitter => 'ann', high_water => 8, low_water => 4",
@@ -288,7 +288,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
     let worker = async {
         let mut session = Session::open(&database).await;
         let mut served = 0;
-        // However fast it is: after the first ones it serves only what is behind a closed cap, until caps have closed
+        // However fast it is: after the first ones it serves only what is behind a closed quota, until quotas have closed
         // and opened several times.
         let flips = "select count(*) from tidegate.gate_event where gate in ('kind direct', 'submitter ann')";
         let closed = "select count(*) from tidegate.gate where queue is null and state = 'too_many_requests'";
@@ -373,7 +373,7 @@ async fn requests_that_are_submitted_or_end_while_a_quota_is_made_are_counted_ri
     making
         .execute("select tidegate.quota_set(kind => 'direct', high_water => 20)")
         .await;
-    // Who ends a counted one waits until the cap is there, and finds it.
+    // Who ends a counted one waits until the quota is there, and finds it.
     let later = Session::open(&database).await.start(
         "select tidegate.fail_internal(array(select id from tidegate.request where req_status = 'processing' order by id offset 1 limit 1))",
     );
@@ -624,7 +624,7 @@ async fn a_quota_changes_as_far_as_it_is_named_and_invalid_values_are_refused_in
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_operators_at_once_make_one_cap() {
+async fn two_concurrent_operators_make_one_quota() {
     let (database, _) = stage(&[]).await;
     let mut one = Session::begin(&database).await;
     let make = "select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 4)";

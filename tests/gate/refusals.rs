@@ -24,7 +24,7 @@ async fn open(database: &TestDatabase) {
 }
 
 /// Outcome and seconds of each request of a submission.
-async fn told(database: &TestDatabase, call: &str) -> Vec<String> {
+async fn outcome_of(database: &TestDatabase, call: &str) -> Vec<String> {
     Session::open(database)
         .await
         .texts(&format!(
@@ -61,15 +61,22 @@ async fn a_kind_is_refused_when_the_gate_of_any_queue_it_will_pass_is_closed() {
         close(&database, closed).await;
         for kind in refused {
             let call = format!("submit('{kind}', '{{}}')");
-            assert_eq!(told(&database, &call).await, [REFUSED], "{closed}: {kind}");
+            assert_eq!(outcome_of(&database, &call).await, [REFUSED], "{closed}: {kind}");
         }
         for kind in taken {
             let call = format!("submit('{kind}', '{{}}')");
-            assert_eq!(told(&database, &call).await, ["accepted  f f f"], "{closed}: {kind}");
+            assert_eq!(
+                outcome_of(&database, &call).await,
+                ["accepted  f f f"],
+                "{closed}: {kind}"
+            );
         }
     }
     open(&database).await;
-    assert_eq!(told(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
+    assert_eq!(
+        outcome_of(&database, "submit('direct', '{}')").await,
+        ["accepted  f f f"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +90,7 @@ async fn a_refused_submission_leaves_nothing_behind() {
         "submit_batch('direct', '{1,2}', '{k,l}')",
         "submit_group('direct', '{1,2}', '{k,l}')",
     ] {
-        for refused in told(&database, call).await {
+        for refused in outcome_of(&database, call).await {
             assert_eq!(refused, REFUSED, "{call}");
         }
     }
@@ -91,11 +98,14 @@ async fn a_refused_submission_leaves_nothing_behind() {
     assert_eq!(stored(&database).await, 0);
     // The key is free.
     open(&database).await;
-    assert_eq!(told(&database, "submit('direct', '7', 'k')").await, ["accepted  f f f"]);
+    assert_eq!(
+        outcome_of(&database, "submit('direct', '7', 'k')").await,
+        ["accepted  f f f"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
+async fn a_submission_that_a_full_queue_refuses_releases_its_keys() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
@@ -116,7 +126,7 @@ async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
     ] {
         // The state is open: the numbers refuse.
         open(&database).await;
-        for refused in told(&database, call).await {
+        for refused in outcome_of(&database, call).await {
             assert!(refused.starts_with("refused "), "{call}: {refused}");
         }
         assert_eq!(database.text(keys).await.unwrap(), "", "{call}");
@@ -128,7 +138,7 @@ async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
         .await;
     open(&database).await;
     let group = "submit_group('direct', '{1,2,2}', '{k,l,l}')";
-    let outcomes = told(&database, group).await;
+    let outcomes = outcome_of(&database, group).await;
     assert_eq!(outcomes[0], "accepted  f f f");
     assert!(outcomes[1..].iter().all(|o| o.starts_with("refused ")));
     assert_eq!(database.text(keys).await.unwrap(), "k");
@@ -141,11 +151,11 @@ async fn work_already_promised_goes_in_at_a_closed_gate() {
     close(&database, "tx").await;
 
     assert_eq!(
-        told(&database, "submit('direct', '{}', admission => 'accepted')").await,
+        outcome_of(&database, "submit('direct', '{}', admission => 'accepted')").await,
         ["accepted  f f f"]
     );
     assert_eq!(
-        told(
+        outcome_of(
             &database,
             "submit_batch('public_decrypt', '{1,2}', admission => 'accepted')"
         )
@@ -197,7 +207,10 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
         .await;
     // The queue is empty, so the gate has opened.
     close(&database, "tx").await;
-    assert_eq!(told(&database, "submit('direct', '{\"a\": 1}', 'k')").await, [REFUSED]);
+    assert_eq!(
+        outcome_of(&database, "submit('direct', '{\"a\": 1}', 'k')").await,
+        [REFUSED]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,7 +226,7 @@ async fn a_key_of_another_submitter_or_kind_is_no_replay() {
         "submit('direct', '{}', 'k', 'bob')",
         "submit('input_proof', '{}', 'k', 'ann')",
     ] {
-        assert_eq!(told(&database, call).await, [REFUSED], "{call}");
+        assert_eq!(outcome_of(&database, call).await, [REFUSED], "{call}");
     }
 }
 
@@ -227,9 +240,12 @@ async fn a_batch_is_refused_whole_and_a_group_one_by_one() {
     let before = stored(&database).await;
     let requests = "('direct', '{1,3,2,4,4}', array['one', 'three', 'two', null, 'three'])";
 
-    assert_eq!(told(&database, &format!("submit_batch{requests}")).await, [REFUSED; 5]);
     assert_eq!(
-        told(&database, &format!("submit_group{requests}")).await,
+        outcome_of(&database, &format!("submit_batch{requests}")).await,
+        [REFUSED; 5]
+    );
+    assert_eq!(
+        outcome_of(&database, &format!("submit_group{requests}")).await,
         ["replayed  f f f", REFUSED, "replayed  f f f", REFUSED, REFUSED]
     );
     assert_eq!(stored(&database).await, before);
@@ -237,7 +253,7 @@ async fn a_batch_is_refused_whole_and_a_group_one_by_one() {
     open(&database).await;
     let requests = "('direct', '{1,3,2,4}', array['one', 'three', 'two', null])";
     assert_eq!(
-        told(&database, &format!("submit_group{requests}")).await,
+        outcome_of(&database, &format!("submit_group{requests}")).await,
         [
             "replayed  f f f",
             "accepted  f f f",
@@ -356,14 +372,17 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
              update tidegate.setting set jitter = 0",
         )
         .await;
-    assert_eq!(told(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
+    assert_eq!(
+        outcome_of(&database, "submit('direct', '{}')").await,
+        ["accepted  f f f"]
+    );
     operator.commit().await;
 
     // What was accepted stays so; its key is not there yet for another session.
-    assert_eq!(told(&database, "submit('direct', '{}', 'k')").await, [REFUSED]);
+    assert_eq!(outcome_of(&database, "submit('direct', '{}', 'k')").await, [REFUSED]);
     caller.commit().await;
     assert_eq!(
-        told(&database, "submit('direct', '{}', 'k')").await,
+        outcome_of(&database, "submit('direct', '{}', 'k')").await,
         ["replayed  f f f"]
     );
     let problems = crate::support::invariants::violations(&database.pool).await;
@@ -371,7 +390,7 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn misuse_is_told_before_the_gate() {
+async fn misuse_is_reported_before_the_gate() {
     let database = TestDatabase::new().await;
     close(&database, "tx").await;
     let mut session = Session::open(&database).await;
@@ -387,5 +406,5 @@ async fn misuse_is_told_before_the_gate() {
             .unwrap_err();
         assert_eq!(said, code, "{call}");
     }
-    assert_eq!(told(&database, "submit_group('direct', '{}')").await, NO_ROWS);
+    assert_eq!(outcome_of(&database, "submit_group('direct', '{}')").await, NO_ROWS);
 }

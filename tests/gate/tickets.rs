@@ -356,7 +356,7 @@ async fn messages_that_a_session_removed_in_earlier_transactions_take_no_room() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beside_thirty_open_draws_the_gate_lets_in_what_is_left() {
+async fn with_thirty_open_draws_the_gate_admits_the_remaining_room() {
     let database = stage().await;
     let mut open = Vec::new();
     for _ in 0..30 {

@@ -111,7 +111,7 @@ fn named(name: &str) -> WorkerOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_process_cuts_calls_off_after_what_the_fleet_has_learned_in_both_stages() {
+async fn a_new_process_uses_the_learned_timeouts_of_the_fleet_in_both_stages() {
     let database = adaptive(3_600_000).await;
     let tx = learned(&database.store, "direct", Stage::Tx).await;
     let readiness = learned(&database.store, "public_decrypt", Stage::Readiness).await;

@@ -49,7 +49,7 @@ fn fold(version: i64, estimate: &Value, report: &Value, worker: &str) -> String 
 }
 
 /// One column of `read_timeouts` for `worker` and `direct` sends.
-async fn told(database: &TestDatabase, member: &str, worker: &str) -> String {
+async fn read_column(database: &TestDatabase, member: &str, worker: &str) -> String {
     let sql = format!("select ({member})::text from tidegate.read_timeouts('{{direct}}', 'tx', '{worker}') as t");
     database.value(&sql).await
 }
@@ -66,7 +66,7 @@ async fn stored(database: &TestDatabase) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn before_anything_is_folded_the_policy_says_it_all() {
+async fn before_a_fold_read_timeouts_returns_the_values_of_the_policy() {
     let database = adaptive().await;
     let rows = database
         .column(
@@ -86,7 +86,7 @@ async fn before_anything_is_folded_the_policy_says_it_all() {
     assert_eq!(rows, [direct, proof]);
 
     let now = "abs(now_us - extract(epoch from clock_timestamp()) * 1000000) < 60000000";
-    assert_eq!(told(&database, now, "w").await, "true");
+    assert_eq!(read_column(&database, now, "w").await, "true");
     assert_eq!(
         database
             .number("select count(*) from tidegate.read_timeouts('{direct}', 'readiness', 'w')")
@@ -97,9 +97,9 @@ async fn before_anything_is_folded_the_policy_says_it_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_declared_is_told_and_longer_timeouts_have_longer_intervals() {
+async fn declared_values_are_read_and_longer_timeouts_have_longer_intervals() {
     let database = adaptive().await;
-    for (set, told_as) in [
+    for (set, declared_as) in [
         (
             "adaptive_min_ms = 7, adaptive_slo = 0.05, adaptive_interval_ms = 101, adaptive_k_margin = 9",
             "7 0.05 101 9",
@@ -114,12 +114,12 @@ async fn what_is_declared_is_told_and_longer_timeouts_have_longer_intervals() {
             .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
             .await;
         let declared = "min_ms || ' ' || coalesce(slo::text, '') || ' ' || interval_ms || ' ' || k_margin";
-        assert_eq!(told(&database, declared, "w").await, told_as);
+        assert_eq!(read_column(&database, declared, "w").await, declared_as);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
+async fn a_folded_estimate_is_read_unchanged_with_the_next_version() {
     let database = adaptive().await;
     let high_load = with(
         with(
@@ -138,9 +138,12 @@ async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
         let sql = fold(version, &folded, &report(version + 5, 1.5), "w");
         assert_eq!(database.value(&sql).await, "t");
 
-        let read: Value = serde_json::from_str(&told(&database, "t.estimate", "w").await).unwrap();
+        let read: Value = serde_json::from_str(&read_column(&database, "t.estimate", "w").await).unwrap();
         assert_eq!(read, with(estimate, "version", json!(version + 1)));
-        assert_eq!(told(&database, "t.sequence", "w").await, (version + 5).to_string());
+        assert_eq!(
+            read_column(&database, "t.sequence", "w").await,
+            (version + 5).to_string()
+        );
     }
     assert_eq!(
         database.number("select count(*) from tidegate.timeout_report").await,
@@ -200,7 +203,7 @@ async fn of_two_concurrent_folds_one_wins_and_the_other_leaves_no_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fold_that_is_rolled_back_leaves_the_turn_and_nothing_else() {
+async fn after_a_fold_that_is_rolled_back_the_waiting_one_succeeds() {
     let database = adaptive().await;
     assert_eq!(fold_against(&database, 0, "rollback").await, "t");
     assert_eq!(stored(&database).await, "1 42 second 1");
@@ -231,7 +234,11 @@ async fn many_processes_that_fold_until_they_win_win_once_each() {
     }
     all.join_all().await;
     assert_eq!(stored(&database).await, "8 50 0 1 1 1 2 1 3 1 4 1 5 1 6 1 7 1");
-    assert_eq!(told(&database, "t.others_rps", "3").await, "17.5", "seven others");
+    assert_eq!(
+        read_column(&database, "t.others_rps", "3").await,
+        "17.5",
+        "seven others"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,7 +261,7 @@ async fn nothing_is_folded_for_a_deleted_or_not_adaptive_policy_and_the_estimato
     let second = fold(1, &estimate(50), &report(2, 1.0), "w");
     assert_eq!(database.value(&second).await, "f");
     assert_eq!(stored(&database).await, "1 40 w 1");
-    assert_eq!(told(&database, "adaptive", "w").await, "false");
+    assert_eq!(read_column(&database, "adaptive", "w").await, "false");
 
     database
         .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
@@ -298,13 +305,13 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
                 "update tidegate.timeout_report set at = clock_timestamp() - interval '{age}' where worker = 'c'"
             ))
             .await;
-        assert_eq!(told(&database, "t.others_rps", "a").await, rps, "{age}");
+        assert_eq!(read_column(&database, "t.others_rps", "a").await, rps, "{age}");
     }
-    assert_eq!(told(&database, "t.others_rps", "no_worker").await, "210");
+    assert_eq!(read_column(&database, "t.others_rps", "no_worker").await, "210");
     database
         .execute("update tidegate.policy set adaptive_interval_ms = 3600000 where kind = 'direct'")
         .await;
-    assert_eq!(told(&database, "t.others_rps", "a").await, "3200.5");
+    assert_eq!(read_column(&database, "t.others_rps", "a").await, "3200.5");
 
     // With intervals as long as that they stay longer, and those of another policy are not looked at.
     database
@@ -414,7 +421,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_say_whether_a_timeout_is_adaptive_and_how_long_it_may_be() {
+async fn claims_return_whether_a_timeout_is_adaptive_and_its_longest_value() {
     let database = TestDatabase::unlimited().await;
     for (mode, adaptive) in [("fixed", "f 100"), ("adaptive", "t 100"), ("fixed", "f 100")] {
         database
@@ -463,7 +470,7 @@ async fn a_percentile_that_was_learned_does_not_bound_an_adaptive_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_no_estimator_could_keep_is_refused_in_words() {
+async fn a_policy_with_invalid_adaptive_bounds_is_refused_with_the_reason() {
     let database = adaptive().await;
     for (change, said, allowed) in [
         (

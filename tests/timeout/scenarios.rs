@@ -40,7 +40,7 @@ fn a_start_in_overload_is_seen_and_calls_do_not_pile_up() {
 }
 
 #[test]
-fn what_is_promised_is_more_than_other_timeouts_keep() {
+fn other_timeouts_break_the_promises() {
     let scenario = scenario::surge(scenario::SERVERS);
     let max = LONGEST[0];
     let broken = |estimator: &mut dyn simulation::estimator::Estimator| {

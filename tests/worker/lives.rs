@@ -486,7 +486,7 @@ pub(crate) fn sample(metrics: &Metrics, name: &str) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_does_is_counted() {
+async fn the_claims_calls_and_outcomes_of_a_worker_are_counted() {
     let database = TestDatabase::unlimited().await;
     for kind in ["direct", "direct", "public_decrypt"] {
         database.submit(kind).await;

@@ -74,7 +74,7 @@ async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_news_is_cut_to_what_is_bearable() {
+async fn an_announcement_has_a_bounded_number_of_ids() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
     let announcer = Announcer::new(database.store.clone());
@@ -118,7 +118,7 @@ async fn an_announcement_by_sql_fits_its_payloads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_ask_for_what_they_want_and_hear_of_it() {
+async fn waiting_calls_subscribe_to_ends_or_moves_and_receive_them() {
     let database = TestDatabase::unlimited().await;
     let mut asked = PgListener::connect(&database.url).await.unwrap();
     asked.listen("tidegate_watch").await.unwrap();

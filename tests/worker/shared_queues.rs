@@ -404,7 +404,7 @@ async fn exactly_once_needs_a_stage_that_writes_its_effect_with_the_receipt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_whose_user_may_not_claim_ends_and_says_so() {
+async fn a_worker_whose_user_may_not_claim_ends_with_the_error() {
     let database = TestDatabase::new().await;
     drop(crate::access::roles::login(&database, "reader").await);
     let pool = sqlx::postgres::PgPoolOptions::new()

@@ -60,7 +60,7 @@ fn it_begins_when_a_computed_timeout_reaches_max_and_brings_the_best_case() {
 }
 
 #[test]
-fn it_takes_thirty_two_computed_timeouts_of_max_in_a_row() {
+fn it_begins_after_thirty_two_computed_timeouts_of_max_in_a_row() {
     let mut timeout = fresh(short());
     answer_all(&mut timeout, 100, milliseconds(5), milliseconds(1));
     for number in 0..32 {
@@ -96,7 +96,7 @@ fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples
 }
 
 #[test]
-fn by_the_letter_of_the_seed_it_takes_one() {
+fn with_the_constants_of_the_seed_it_begins_after_one() {
     let mut config = short();
     (config.constants.alarm_samples, config.constants.alarm_failures) = (1, 0);
     let mut timeout = fresh(config);
@@ -118,7 +118,7 @@ fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
 }
 
 #[test]
-fn the_greatest_load_while_it_lasts_is_what_has_to_subside() {
+fn the_greatest_load_of_high_load_has_to_subside() {
     let (mut timeout, now) = overloaded();
     calls(&mut timeout, 1000, now);
     timeout.tick(now + milliseconds(5000));
@@ -129,7 +129,7 @@ fn the_greatest_load_while_it_lasts_is_what_has_to_subside() {
 }
 
 #[test]
-fn neither_the_initial_timeout_nor_a_guess_from_one_sample_brings_it_about() {
+fn neither_the_initial_timeout_nor_one_sample_begins_it() {
     let mut timeout = fresh(short());
     for number in 0..50 {
         answer(&mut timeout, milliseconds(20), milliseconds(number));
@@ -172,7 +172,7 @@ fn it_ends_after_twelve_intervals_whatever_the_load() {
 }
 
 #[test]
-fn what_overload_taught_is_forgotten_when_it_ends() {
+fn samples_of_high_load_are_forgotten_when_it_ends() {
     let (mut timeout, now) = overloaded();
     calls(&mut timeout, 300, now);
     timeout.tick(now + milliseconds(5000));
@@ -209,7 +209,7 @@ fn idle_time_ends_it_with_the_next_call() {
 }
 
 #[test]
-fn after_total_failure_answers_are_heard_again() {
+fn after_total_failure_answers_count_again() {
     let mut timeout = fresh(short());
     let mut now = Duration::ZERO;
     for _ in 0..2000 {

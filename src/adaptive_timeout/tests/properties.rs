@@ -127,7 +127,7 @@ proptest! {
     /// High load lasts twelve intervals and ends with a margin that fits. The values of the row may begin it
     /// once more, a healthy dependency never.
     #[test]
-    fn from_any_state_a_healthy_dependency_is_normal_for_good_after_two_high_loads_at_most(
+    fn from_any_state_a_healthy_dependency_is_normal_after_two_high_loads_at_most(
         known in estimates(),
         latency_us in 1000..20_000_u64,
         jitter_us in 0..500_u64,

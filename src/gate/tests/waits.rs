@@ -59,9 +59,9 @@ async fn the_depth_goes_on_falling_in_the_copy() {
 #[tokio::test(start_paused = true)]
 async fn submissions_beyond_the_room_come_back_one_after_the_other_wherever_they_are_refused() {
     let gates = copy_of(with(closed(1), |gate| gate.nodes = 3.0)).await;
-    let mut told = Vec::new();
+    let mut waits = Vec::new();
     for nth in 0..15 {
-        told.push(if nth % 2 == 0 {
+        waits.push(if nth % 2 == 0 {
             gates.refuse("direct", None).unwrap().seconds
         } else {
             let opens_in = RetryAfter::seconds(2);
@@ -69,7 +69,7 @@ async fn submissions_beyond_the_room_come_back_one_after_the_other_wherever_they
         });
     }
     // It opens in 1.8 s; a third of the room is 5, and then there is one place in 0.36 s.
-    assert_eq!(told, [2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6]);
+    assert_eq!(waits, [2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6]);
     // At most until ten whole queues are served.
     for _ in 0..1000 {
         assert!(gates.refuse("direct", None).unwrap().seconds <= 32);
@@ -100,9 +100,9 @@ async fn turns_outlive_readings_and_flips() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
     let gates = copy_of(with(open(0), |gate| gate.depth = 15)).await;
-    let told = RetryAfter::SOON;
+    let soon = RetryAfter::SOON;
     for _ in 0..10 {
-        assert_eq!(gates.in_turn("direct", None, told, 20), told);
+        assert_eq!(gates.in_turn("direct", None, soon, 20), soon);
     }
 }
 
@@ -110,11 +110,11 @@ async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
 async fn those_refused_before_the_notification_count_as_well() {
     let gates = copy_of(with(open(0), |gate| gate.depth = 29)).await;
     for _ in 0..20 {
-        let told = gates.in_turn("direct", None, RetryAfter::seconds(2), 1);
-        assert!(told.as_secs() >= 2);
+        let wait = gates.in_turn("direct", None, RetryAfter::seconds(2), 1);
+        assert!(wait.as_secs() >= 2);
     }
 
-    gates.heard(&told(CLOSES, 1));
+    gates.heard(&notification(CLOSES, 1));
 
     // The room of 15 is taken already.
     assert_eq!(gates.refuse("direct", None).unwrap().seconds, 3);
@@ -130,7 +130,7 @@ async fn jitter_makes_waits_longer_and_never_shorter() {
 }
 
 #[test]
-fn room_is_what_is_left_and_none_behind_a_closed_gate() {
+fn an_open_gate_has_the_room_below_its_mark_and_a_closed_one_has_none() {
     for (depth, room) in [(0, 30), (29, 1), (31, 0)] {
         assert_eq!(with(open(0), |gate| gate.depth = depth).room(), room);
     }

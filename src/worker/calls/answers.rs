@@ -6,7 +6,7 @@ use crate::{
     lock::lock,
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
-    store::{Retry, Snooze},
+    store::Retry,
     worker::outcome::{Outcome, caught},
 };
 
@@ -44,11 +44,8 @@ impl Failed {
 pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result<Outcome, Outcome> {
     match caught(async { stage.check(request).await }).await {
         Ok(Check::Ready) => Ok(Outcome::Passed),
-        Ok(Check::Snooze { after }) => Ok(Outcome::Snooze(Snooze { after, error: None })),
-        Ok(Check::Retry { error, after }) => Err(Outcome::Snooze(Snooze {
-            after,
-            error: Some(error),
-        })),
+        Ok(Check::Snooze { after }) => Ok(Outcome::snooze(after, None)),
+        Ok(Check::Retry { error, after }) => Err(Outcome::snooze(after, Some(error))),
         Ok(Check::Failed(error)) => Ok(Outcome::CheckFailed(error)),
         Err(panic) => Err(Outcome::CheckFailed(panic)),
     }
@@ -72,7 +69,7 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
     }
 }
 
-/// Looks for the receipt of an earlier send.
+/// Searches for the receipt of an earlier send.
 pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Option<Receipt>, Outcome> {
     let found = caught(async { stage.find_receipt(request).await }).await;
     found
