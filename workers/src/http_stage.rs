@@ -33,12 +33,13 @@ use tidegate::{
     stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
 };
 
+pub(crate) use self::retry_after::retry_after;
+use self::service::Service;
 pub use self::{
     header::{HeaderLine, header_map},
     options::{HttpOptions, UrlFor},
     url_template::UrlTemplate,
 };
-pub(crate) use self::{retry_after::retry_after, service::Service};
 use crate::{ParseError, kinds::BUILT_IN};
 
 /// Why HTTP stages cannot be made.
@@ -91,7 +92,7 @@ pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
 }
 
 /// The stages of one kind for which `options` have a URL.
-pub(crate) fn stages_of(
+fn stages_of(
     service: &Arc<Service>,
     options: &HttpOptions,
     kind: &str,
@@ -142,6 +143,17 @@ impl Transact for HttpTransact {
         };
         outcome::found(self.service.call(Method::GET, url, request).await)
     }
+}
+
+/// The stages of `kind` that call the service at `url`, for tests.
+#[cfg(test)]
+pub(crate) fn stages_at(url: &str, kind: &str, flags: &str) -> (HttpReadiness, HttpTransact) {
+    let urls = [("check", "{kind}"), ("send", "{kind}"), ("receipt", "{kind}/{id}")];
+    let urls = urls.map(|(call, rest)| format!("--{call}-url {url}/{call}/{rest} "));
+    let options = crate::from_flags(&(urls.concat() + flags));
+    let service = Arc::new(Service::new(&options).unwrap());
+    let (readiness, transact) = stages_of(&service, &options, kind);
+    (readiness.unwrap(), transact.unwrap())
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! What the tests of this crate share.
 
-use std::{fmt::Debug, str::FromStr, sync::Arc};
+use std::{fmt::Debug, str::FromStr};
 
 use serde_json::{json, value::to_raw_value};
 use tidegate::request::{Request, RequestId};
 use uuid::Uuid;
 
-use crate::{
-    ParseError, from_flags,
-    http_stage::{HttpReadiness, HttpTransact, Service, stages_of},
-};
+use crate::ParseError;
 
 /// A request of `kind`.
 pub(crate) fn request(kind: &str) -> Request {
@@ -23,16 +20,6 @@ pub(crate) fn request(kind: &str) -> Request {
         submitter: None,
         phases: None,
     }
-}
-
-/// The HTTP stages of `kind` that call the service at `url`.
-pub(crate) fn stages_at(url: &str, kind: &str, flags: &str) -> (HttpReadiness, HttpTransact) {
-    let urls = [("check", "{kind}"), ("send", "{kind}"), ("receipt", "{kind}/{id}")];
-    let urls = urls.map(|(call, rest)| format!("--{call}-url {url}/{call}/{rest} "));
-    let options = from_flags(&(urls.concat() + flags));
-    let service = Arc::new(Service::new(&options).unwrap());
-    let (readiness, transact) = stages_of(&service, &options, kind);
-    (readiness.unwrap(), transact.unwrap())
 }
 
 /// Each text is refused with an error that contains its part.

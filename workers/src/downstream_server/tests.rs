@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     from_flags,
-    http_stage::{HttpReadiness, HttpTransact},
+    http_stage::{HttpReadiness, HttpTransact, stages_at},
     simulate::{CallbackResponder, Responder},
-    testing::{request, stages_at},
+    testing::request,
 };
 
 struct Running {

@@ -45,7 +45,7 @@ pub(super) enum NoAnswer {
 }
 
 /// The service, and the connections to it, which calls share.
-pub(crate) struct Service {
+pub(super) struct Service {
     headers: HeaderMap,
     /// The phases of kinds whose policy has none.
     phases: Phases,
@@ -56,7 +56,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
+    pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
         let headers = header_map(&options.headers)?;
         Ok(Self {
             client: client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?,

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::{net::TcpListener, time::sleep};
 
 use super::*;
-use crate::testing::{self, stages_at};
+use crate::testing;
 
 type Seen = Vec<(String, String, HeaderMap, String)>;
 type Answers = Arc<dyn Fn() -> Response<Body> + Send + Sync>;
