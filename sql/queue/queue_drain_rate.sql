@@ -7,8 +7,8 @@
 --   last_drained_at: When a message last left; null: not within 5 minutes.
 create or replace view tidegate.queue_drain_rate as
 select
-  q.name as queue, round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '10 seconds'), 0) / 10.0, 2)
-    as per_second_10s,
+  q.name as queue,
+  round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '10 s'), 0) / 10.0, 2) as per_second_10s,
   round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '1 minute'), 0) / 60.0, 2) as per_second_1m,
   round(coalesce(sum(d.drained), 0) / 300.0, 2) as per_second_5m,
   max(d.at) filter (where d.drained > 0) as last_drained_at

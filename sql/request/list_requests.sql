@@ -63,12 +63,10 @@ begin
 
   return query
     select r.id, r.req_status, r.submitter, r.submitted_at, r.finished_at, v_next
-    from tidegate.request as r
-    where r.id = any(v_found)
+    from (select) as page
+    left join tidegate.request as r on r.id = any(v_found)
+    where r.id is not null or v_next is not null
     order by r.id desc;
-  if v_found = '{}' and v_next is not null then
-    return query select null::uuid, null::tidegate.request_status, null, null::timestamptz, null::timestamptz, v_next;
-  end if;
 end;
 $$;
 select tidegate_internal.allow('list_requests', '{reader,api,worker,admin}');

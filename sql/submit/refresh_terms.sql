@@ -6,9 +6,8 @@
 create or replace function tidegate_internal.refresh_terms()
   returns trigger language plpgsql security definer as $$
 declare
-  v_row  constant jsonb := to_jsonb(coalesce(new, old));
   -- Null: the change may concern any kind.
-  v_kind constant text := case when tg_table_name = 'kind' then v_row ->> 'name' else v_row ->> 'kind' end;
+  v_kind constant text := to_jsonb(coalesce(new, old)) ->> case tg_table_name when 'kind' then 'name' else 'kind' end;
 begin
   perform pg_advisory_xact_lock(hashtextextended('tidegate.configuration', 0));
   delete from tidegate.submit_terms as t
