@@ -219,7 +219,7 @@ impl GlobalArgs {
 }
 
 impl Connected {
-    /// Prints rows, as JSON or as a table with this header; `none` if there are no rows.
+    /// Prints rows as JSON, or as a table with this header; without rows, prints the sentence `none`.
     fn print_rows<T: Serialize, const N: usize>(
         &self,
         rows: Vec<T>,

@@ -129,11 +129,11 @@ impl Demo {
             let answered = callers.answered();
             if !killed && answered * 2 >= self.requests {
                 killed = true;
-                picture.event(&fleet.kill_worker(0).await?);
+                picture.event(&fleet.kill_worker().await?);
             }
             if !stopped && answered * 4 >= self.requests * 3 {
                 stopped = true;
-                picture.event(&fleet.stop_worker(1).await?);
+                picture.event(&fleet.stop_worker().await?);
             }
             fleet.check_alive()?;
             for flip in story.go_on(store).await? {

@@ -253,7 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_ends_or_breaks_down_ends_the_process_with_an_error() {
-        for breaks_down in [false, true] {
+        for (breaks_down, words) in [(false, "maintenance has ended"), (true, "broke down")] {
             let stop = CancellationToken::new();
             let mut parts = JoinSet::new();
             parts.spawn(part("the other", stop.clone().cancelled_owned()));
@@ -263,12 +263,7 @@ mod tests {
 
             let error = together(serving(stop.clone()), parts, &stop).await.unwrap_err();
 
-            let expected = if breaks_down {
-                "broke down"
-            } else {
-                "maintenance has ended"
-            };
-            assert!(error.to_string().contains(expected), "{error}");
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 

@@ -31,8 +31,10 @@ pub(super) struct Fleet {
 struct Process {
     name: String,
     child: Child,
-    expected_alive: bool,
 }
+
+/// The place of the first worker among the processes.
+const FIRST_WORKER: usize = 2;
 
 impl Fleet {
     pub(super) async fn start(url: &str, rate: u32, concurrency: u32) -> anyhow::Result<Self> {
@@ -46,18 +48,10 @@ impl Fleet {
         let mut simulated = command(&worker, url);
         simulated
             .args(["downstream", "--listen", "127.0.0.1:0", "--callback-url", &api])
-            .args([
-                "--rate",
-                &rate.to_string(),
-                "--check-concurrency",
-                &concurrency.to_string(),
-            ])
-            .args([
-                "--readiness-latency",
-                "uniform:50ms-400ms",
-                "--send-latency",
-                "uniform:5ms-40ms",
-            ])
+            .args(["--rate", &rate.to_string()])
+            .args(["--check-concurrency", &concurrency.to_string()])
+            .args(["--readiness-latency", "uniform:50ms-400ms"])
+            .args(["--send-latency", "uniform:5ms-40ms"])
             .args(["--response-latency", "lognormal:700ms,0.35"])
             .args(["--not-yet-rate", "0.05", "--verdict-reject-rate", "0.1"]);
         let (downstream_process, downstream) = start_listening("downstream", simulated).await?;
@@ -74,7 +68,7 @@ impl Fleet {
                 .stdout(Stdio::null())
                 .spawn()
                 .with_context(|| format!("cannot start {}", worker.display()))?;
-            processes.push(Process::new(&name, child));
+            processes.push(Process { name, child });
         }
         Ok(Self {
             api,
@@ -83,10 +77,9 @@ impl Fleet {
         })
     }
 
-    /// SIGKILL: no call is finished, no claim released.
-    pub(super) async fn kill_worker(&mut self, index: usize) -> anyhow::Result<String> {
-        let worker = self.worker(index)?;
-        worker.expected_alive = false;
+    /// Kills the first worker with SIGKILL: no call is finished, no claim released.
+    pub(super) async fn kill_worker(&mut self) -> anyhow::Result<String> {
+        let mut worker = self.processes.remove(FIRST_WORKER);
         worker.child.kill().await?;
         Ok(format!(
             "{} killed (SIGKILL); its requests come back when its leases run out",
@@ -94,20 +87,17 @@ impl Fleet {
         ))
     }
 
-    /// SIGTERM: it finishes running calls and releases other claims.
-    pub(super) async fn stop_worker(&mut self, index: usize) -> anyhow::Result<String> {
-        let worker = self.worker(index)?;
-        worker.expected_alive = false;
+    /// Stops the first worker with SIGTERM: it finishes running calls and releases other claims.
+    pub(super) async fn stop_worker(&mut self) -> anyhow::Result<String> {
+        let mut worker = self.processes.remove(FIRST_WORKER);
         worker.terminate().await?;
         Ok(format!("{} asked to stop (SIGTERM), and has stopped", worker.name))
     }
 
-    /// Fails when a process that should run does not.
+    /// Fails when a process has ended that was neither killed nor stopped.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         for process in &mut self.processes {
-            if process.expected_alive
-                && let Some(status) = process.child.try_wait()?
-            {
+            if let Some(status) = process.child.try_wait()? {
                 bail!("{} ended by itself: {status}", process.name);
             }
         }
@@ -117,28 +107,14 @@ impl Fleet {
     /// Stops the processes that still run.
     pub(super) async fn stop(mut self) {
         for process in self.processes.iter_mut().rev() {
-            if process.expected_alive
-                && let Err(error) = process.terminate().await
-            {
+            if let Err(error) = process.terminate().await {
                 eprintln!("{}: {error:#}", process.name);
             }
         }
     }
-
-    fn worker(&mut self, index: usize) -> anyhow::Result<&mut Process> {
-        self.processes.get_mut(2 + index).context("there is no such worker")
-    }
 }
 
 impl Process {
-    fn new(name: &str, child: Child) -> Self {
-        Self {
-            name: name.to_owned(),
-            child,
-            expected_alive: true,
-        }
-    }
-
     async fn terminate(&mut self) -> anyhow::Result<()> {
         let Some(id) = self.child.id() else {
             return Ok(());
@@ -193,5 +169,6 @@ async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Pr
         .with_context(|| format!("{name} ended before it listened"))?;
     // Read on, because a closed pipe would fail its next line.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    Ok((Process::new(name, child), url))
+    let name = name.to_owned();
+    Ok((Process { name, child }, url))
 }
