@@ -18,7 +18,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 mod account;
 mod binaries;
@@ -38,6 +38,9 @@ use locks::FileLock;
 pub use binaries::BinarySearch;
 pub use error::EmbeddedPostgresError;
 pub use keeper::keep;
+
+/// What the URL of a database escapes: all but the unreserved characters of RFC 3986, so that names stay readable.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How to run the private server.
 #[derive(Debug, Clone)]
@@ -133,8 +136,8 @@ impl EmbeddedPostgres {
     /// this form. The port is spelled out so that a `PGPORT` in the environment has no effect.
     pub fn url(&self, database: &str) -> String {
         let socket_directory = self.server.layout.socket_directory.as_os_str();
-        let host = percent_encode(socket_directory.as_encoded_bytes(), NON_ALPHANUMERIC);
-        let database = percent_encode(database.as_bytes(), NON_ALPHANUMERIC);
+        let host = percent_encode(socket_directory.as_encoded_bytes(), ESCAPED);
+        let database = percent_encode(database.as_bytes(), ESCAPED);
         format!("postgres://{}@{host}:5432/{database}", cluster::SUPERUSER)
     }
 

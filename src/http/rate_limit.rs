@@ -69,7 +69,11 @@ pub(super) async fn at_gate(
 /// `opens_in`: set when the gate refuses; when it is expected to open.
 fn add_headers(headers: &mut HeaderMap, gate: &GateRow, opens_in: Option<RetryAfter>) {
     // A submitter's name may have any characters, and the submitter knows it.
-    let name = if gate.submitter.is_some() { "submitter" } else { &gate.name };
+    let name = if gate.submitter.is_some() {
+        "submitter"
+    } else {
+        &gate.name
+    };
     let high_water = gate.high_water;
     let (room, whole_in) = match opens_in {
         Some(opens_in) => (0, Some(opens_in.as_secs())),

@@ -200,8 +200,7 @@ impl Session {
         );
         transaction.batch_execute(&settings).await?;
         for (file, sql) in sql_files() {
-            let statements = [sql, &comments::statements(sql)].join("
-");
+            let statements = [sql, &comments::statements(sql)].join("\n");
             let applied = transaction.batch_execute(&statements).await;
             applied.map_err(|source| MigrateError::Sql { file, source })?;
         }
