@@ -161,7 +161,7 @@ class Fleet:
     def restore(self, settings, key=None):
         """Restores the settings and releases the gates; returns how many had changed.
 
-        Caps have settings, too: those that are left are removed.
+        Quotas have settings, too: those that are left are removed.
         """
         for gate in json.loads(self.tidegate("gate", "--json")):
             for of in ("kind", "submitter"):

@@ -270,7 +270,7 @@ async fn quotas_are_made_changed_held_and_removed() {
     let api = Api::of(&database).await;
     api.submit("direct").await;
     let put = |path: &str, body: Value| {
-        let asking = api.client.put(api.url(&format!("/v1/admin/caps/{path}")));
+        let asking = api.client.put(api.url(&format!("/v1/admin/quotas/{path}")));
         answer(asking.json(&body))
     };
 
@@ -278,20 +278,20 @@ async fn quotas_are_made_changed_held_and_removed() {
         let made = put("kind/direct", json!({"high_water": 9})).await;
         assert_eq!(made.status, 200, "{made:?}");
         assert_eq!(made.body["changed"], changed);
-        let cap = &made.body["gate"];
+        let quota = &made.body["gate"];
         let shown = json!({
             "name": "kind direct", "queue": null, "kind": "direct", "submitter": null, "state": "accepting",
             "mode": "strict", "depth": 1, "high_water": 9, "low_water": 4, "forced": false, "epoch": 0,
-            "depth_at_change": 0, "changed_at": cap["changed_at"]
+            "depth_at_change": 0, "changed_at": quota["changed_at"]
         });
-        assert_eq!(cap, &shown);
+        assert_eq!(quota, &shown);
     }
     // Any name that a submitter may have.
     let odd = "submitter/a%2Fb%20%C3%A9%22%3F%25";
     let made = put(odd, json!({"high_water": 5, "low_water": 1, "mode": "soft"})).await;
     assert_eq!(made.body["gate"]["submitter"], "a/b \u{e9}\"?%");
     let patched = api
-        .patch(&format!("/v1/admin/caps/{odd}"), &json!({"low_water": 2}))
+        .patch(&format!("/v1/admin/quotas/{odd}"), &json!({"low_water": 2}))
         .await;
     assert_eq!(patched.body["changed"][0]["new"], 2, "{patched:?}");
     assert_eq!(patched.body["gate"]["low_water"], 2);
@@ -310,10 +310,10 @@ async fn quotas_are_made_changed_held_and_removed() {
         ("open", "accepting", true),
         ("release", "accepting", false),
     ] {
-        for cap in ["kind/direct", odd] {
-            let acted = act(&api, &format!("/v1/admin/caps/{cap}/{action}")).await;
+        for quota in ["kind/direct", odd] {
+            let acted = act(&api, &format!("/v1/admin/quotas/{quota}/{action}")).await;
             assert_eq!(acted.body["changed"], true, "{acted:?}");
-            let shown = api.get(&format!("/v1/admin/caps/{cap}")).await;
+            let shown = api.get(&format!("/v1/admin/quotas/{quota}")).await;
             assert_eq!(shown.body, acted.body["gate"]);
             assert_eq!(
                 (&shown.body["state"], &shown.body["forced"]),
@@ -324,7 +324,7 @@ async fn quotas_are_made_changed_held_and_removed() {
 
     for (path, body, status, code) in [
         ("kind/nope", json!({"high_water": 9}), 404, "unknown_kind"),
-        ("queue/tx", json!({"high_water": 9}), 404, "unknown_cap"),
+        ("queue/tx", json!({"high_water": 9}), 404, "unknown_quota"),
         ("kind/direct", json!({}), 400, "invalid_body"),
         ("kind/direct", json!({"high_water": 3}), 400, "invalid_request"),
         (
@@ -333,7 +333,7 @@ async fn quotas_are_made_changed_held_and_removed() {
             400,
             "invalid_body",
         ),
-        ("submitter/%00", json!({"high_water": 9}), 404, "unknown_cap"),
+        ("submitter/%00", json!({"high_water": 9}), 404, "unknown_quota"),
         ("submitter/ann", json!({"high_water": 0}), 400, "invalid_request"),
     ] {
         put(path, body).await.assert_problem(status, code);
@@ -341,22 +341,22 @@ async fn quotas_are_made_changed_held_and_removed() {
     let long = format!("submitter/{}", "x".repeat(201));
     put(&long, json!({"high_water": 9}))
         .await
-        .assert_problem(404, "unknown_cap");
-    api.patch("/v1/admin/caps/kind/direct", &json!({"high_water": 4}))
+        .assert_problem(404, "unknown_quota");
+    api.patch("/v1/admin/quotas/kind/direct", &json!({"high_water": 4}))
         .await
         .assert_problem(400, "invalid_request");
     let unknown = [
-        api.get("/v1/admin/caps/submitter/bob").await,
-        api.patch("/v1/admin/caps/submitter/bob", &json!({"high_water": 10}))
+        api.get("/v1/admin/quotas/submitter/bob").await,
+        api.patch("/v1/admin/quotas/submitter/bob", &json!({"high_water": 10}))
             .await,
-        act(&api, "/v1/admin/caps/kind/input_proof/close").await,
+        act(&api, "/v1/admin/quotas/kind/input_proof/close").await,
     ];
     for unknown in unknown {
-        unknown.assert_problem(404, "unknown_cap");
+        unknown.assert_problem(404, "unknown_quota");
     }
 
     for changed in [true, false] {
-        let removed = api.delete("/v1/admin/caps/kind/direct").await;
+        let removed = api.delete("/v1/admin/quotas/kind/direct").await;
         assert_eq!(removed.body, json!({"changed": changed}));
     }
     let who = database

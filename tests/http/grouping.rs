@@ -285,7 +285,7 @@ async fn strangers_share_a_statement_and_their_idempotency_keys_are_their_own() 
 /// Twenty strangers, of whom one waits for a lock that another transaction holds: the others are answered.
 async fn one_waits(database: &TestDatabase, hold: &str) -> Answer {
     let (api, keys) = strangers(database, 500, 20).await;
-    // The node knows its gates, and with them the caps.
+    // The node knows its gates, and with them the quotas.
     eventually("a copy of the gates", || async {
         let answer = posting(&api, &keys[0], "first", 0).await.unwrap();
         !answer.header("ratelimit").is_empty()

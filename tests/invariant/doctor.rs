@@ -787,7 +787,8 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
     let (database, mut session) = lived_in().await;
-    // A mark that was lowered just now, a cap that is gone before those it counts, a deadline and a response of this moment.
+    // A mark that was lowered just now, a quota that was removed before its requests ended, a deadline and a
+    // response of this moment.
     session
         .execute(
             "update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour';

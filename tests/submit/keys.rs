@@ -349,7 +349,7 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
     assert_eq!(database.column(&both).await, ["replayed", "accepted"]);
     database.execute("select tidegate.gate_force('tx', 'accepting')").await;
 
-    // Whose cap is locked would keep the others waiting.
+    // A submitter whose quota is locked would keep the others waiting.
     database
         .execute("select tidegate.quota_set(submitter => 'ann', high_water => 10, low_water => 5)")
         .await;

@@ -42,7 +42,7 @@ pub(super) struct Quota {
 /// Creates or changes the quota; `changed` is false when it was so before.
 #[utoipa::path(
     put,
-    path = "/v1/admin/caps/{of}/{name}",
+    path = "/v1/admin/quotas/{of}/{name}",
     params(QuotaPath),
     request_body(content = Quota),
     responses(
@@ -77,7 +77,7 @@ pub(super) struct RemovedQuota {
 /// `changed` is false when there was none.
 #[utoipa::path(
     delete,
-    path = "/v1/admin/caps/{of}/{name}",
+    path = "/v1/admin/quotas/{of}/{name}",
     params(QuotaPath),
     responses((status = 200, description = "There is none", body = RemovedQuota), Refusals<(Call, OfQuota)>),
 )]
@@ -87,10 +87,10 @@ pub(super) async fn remove_quota(AdminStore(store): AdminStore, path: QuotaPath)
 }
 
 gate_calls! {
-    QuotaPath, OfQuota, "/v1/admin/caps/{of}/{name}";
+    QuotaPath, OfQuota, "/v1/admin/quotas/{of}/{name}";
     get quota "The quota of a kind or submitter";
     patch mark_quota "Set a quota's marks and mode";
-    post close_quota "/v1/admin/caps/{of}/{name}/close" Close "Hold a quota closed";
-    post open_quota "/v1/admin/caps/{of}/{name}/open" Open "Hold a quota open";
-    post release_quota "/v1/admin/caps/{of}/{name}/release" Release "Let a quota follow its marks again";
+    post close_quota "/v1/admin/quotas/{of}/{name}/close" Close "Hold a quota closed";
+    post open_quota "/v1/admin/quotas/{of}/{name}/open" Open "Hold a quota open";
+    post release_quota "/v1/admin/quotas/{of}/{name}/release" Release "Let a quota follow its marks again";
 }

@@ -74,7 +74,7 @@ classes! {
     UNKNOWN_REQUEST = refused(NOT_FOUND, "unknown_request", "There is no such request");
     UNKNOWN_SETTING = refused(NOT_FOUND, "unknown_setting", "There is no such setting");
     UNKNOWN_QUEUE = refused(NOT_FOUND, "unknown_queue", "There is no such queue");
-    UNKNOWN_QUOTA = refused(NOT_FOUND, "unknown_cap", "There is no such quota");
+    UNKNOWN_QUOTA = refused(NOT_FOUND, "unknown_quota", "There is no such quota");
     /// 503 and not 403: the caller may be allowed to, this node's database user is not.
     NOT_PERMITTED = operator("not_permitted", "This node's database user may not do this");
     WRONG_METHOD = refused(METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take this method");
