@@ -87,10 +87,11 @@ enum Command {
     Serve(serve::Serve),
     /// Submit one request
     Submit(submit::Submit),
-    /// Show where a request stands, or its result
+    /// Show where requests stand, or their results
     Get {
-        /// The job id
-        id: RequestId,
+        /// The job ids
+        #[arg(required = true)]
+        ids: Vec<RequestId>,
     },
     /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
@@ -153,7 +154,7 @@ impl Cli {
             Command::Gate(command) => command.run(global).await,
             Command::Serve(command) => command.run(global).await,
             Command::Submit(command) => command.run(global).await,
-            Command::Get { id } => get::run(global, id).await,
+            Command::Get { ids } => get::run(global, &ids).await,
             Command::Contract(command) => command.run(global).await,
             Command::Audit(command) => command.run(global).await,
             Command::Doctor(command) => command.run(global).await,

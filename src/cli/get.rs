@@ -3,43 +3,79 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{GlobalArgs, print_json, table::plain};
-use crate::request::{RequestId, Status};
+use crate::{
+    request::{RequestId, Status},
+    store::{Eta, Outlook},
+};
 
-pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(global: GlobalArgs, ids: &[RequestId]) -> anyhow::Result<ExitCode> {
     let connected = global.connect(1).await?;
-    let outlook = connected.store.outlook(id).await?;
-    let outlook = outlook.with_context(|| format!("there is no request {id}"))?;
-    let seconds = outlook.eta.map_or(0, |eta| eta.retry_after.as_secs());
-    if connected.json {
-        return print_json(&json!({
-            "job_id": outlook.id,
-            "kind": outlook.kind,
-            "state": outlook.status,
-            "place": outlook.place,
-            "queue": outlook.queue,
-            "position": outlook.position,
-            "elapsed_seconds": outlook.elapsed.as_secs(),
-            "retry_after_seconds": seconds,
-            "submitted_at": outlook.submitted_at,
-            "result": outlook.response,
-            "error": outlook.error,
-            "redriven_as": outlook.redriven_as,
-        }));
+    let found = connected.store.outlooks(ids).await?;
+    let found = ids.iter().zip(found);
+    let found = found.map(|(id, outlook)| outlook.with_context(|| format!("there is no request {id}")));
+    let outlooks = found.collect::<anyhow::Result<Vec<_>>>()?;
+    let etas: Vec<_> = outlooks.iter().filter_map(|outlook| outlook.eta).collect();
+    let seconds = Eta::last(&etas).map_or(0, |last| last.retry_after.as_secs());
+    if let [outlook] = &*outlooks {
+        if connected.json {
+            return print_json(&as_json(outlook));
+        }
+        print(outlook, "");
+        return Ok(ExitCode::SUCCESS);
     }
+    if connected.json {
+        let requests: Vec<_> = outlooks.iter().map(as_json).collect();
+        return print_json(&json!({ "requests": requests, "retry_after_seconds": seconds }));
+    }
+    for outlook in &outlooks {
+        print(outlook, &format!("{}: ", outlook.id));
+    }
+    let live = outlooks.iter().filter(|outlook| !outlook.status.is_terminal());
+    let summary = match live.count() {
+        0 => "all have ended".to_owned(),
+        live => format!("{live} of {} are under way; ask again in {seconds} s", outlooks.len()),
+    };
+    outln!("{summary}");
+    Ok(ExitCode::SUCCESS)
+}
 
-    let mut line = format!("{} is {}", outlook.kind, outlook.status);
+fn as_json(outlook: &Outlook) -> Value {
+    json!({
+        "job_id": outlook.id,
+        "kind": outlook.kind,
+        "state": outlook.status,
+        "place": outlook.place,
+        "queue": outlook.queue,
+        "position": outlook.position,
+        "elapsed_seconds": outlook.elapsed.as_secs(),
+        "retry_after_seconds": seconds(outlook),
+        "submitted_at": outlook.submitted_at,
+        "result": outlook.response,
+        "error": outlook.error,
+        "redriven_as": outlook.redriven_as,
+    })
+}
+
+/// When to ask for a request again; 0: it has ended.
+fn seconds(outlook: &Outlook) -> u64 {
+    outlook.eta.map_or(0, |eta| eta.retry_after.as_secs())
+}
+
+/// Prints a request, with these words before its first line.
+fn print(outlook: &Outlook, before: &str) {
+    let mut line = format!("{before}{} is {}", outlook.kind, outlook.status);
     if !outlook.status.is_terminal() {
         line += &format!(" ({})", outlook.place);
         if let (Some(position), Some(queue)) = (outlook.position, &outlook.queue) {
             line += &format!(": position {position} in {queue}");
         }
-        line += &format!("; ask again in {seconds} s");
+        line += &format!("; ask again in {} s", seconds(outlook));
     }
     outln!("{line}");
-    if let Some(error) = outlook.error
+    if let Some(error) = &outlook.error
         && outlook.status != Status::Completed
     {
         outln!("{}: {}", plain(&error.code), plain(&error.message));
@@ -47,8 +83,7 @@ pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<Exi
     if let Some(redriven_as) = outlook.redriven_as {
         outln!("submitted again as {redriven_as}");
     }
-    if let Some(response) = outlook.response {
+    if let Some(response) = &outlook.response {
         outln!("{response}");
     }
-    Ok(ExitCode::SUCCESS)
 }

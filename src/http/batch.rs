@@ -1,11 +1,11 @@
-//! Submitting many requests of one kind, all or none.
+//! Submitting many requests of one kind, all or none, and polling several at once.
 
 use std::sync::Arc;
 
 use axum::{
     Json,
     extract::State,
-    http::StatusCode,
+    http::{StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -14,20 +14,28 @@ use utoipa::ToSchema;
 use super::{
     Api,
     access::Caller,
-    answers::PublicStatus,
+    answers::{Ended, InProgress, PublicStatus},
     body::JsonArray,
     openapi::{
         refusals::{Batching, Call, OfKind, Refusals, Submitting, WithBody},
         schemas,
     },
-    path::KindPath,
+    path::{KindPath, batch_location, lookup_permit, unknown},
     problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem},
     submit::{REPLAYED, SubmissionHeaders, gate_closed, refusal},
 };
-use crate::{error::StoreError, request::RequestId, retry_after::RetryAfter, store::Submitted};
+use crate::{
+    error::StoreError,
+    request::RequestId,
+    retry_after::RetryAfter,
+    store::{Eta, Submitted},
+};
 
 /// Requests in a batch, as `tidegate.submit_batch` takes them.
 const REQUESTS_MAX: usize = 10_000;
+
+/// Requests polled in one call at most: each may have a large result.
+pub(super) const POLLED_MAX: usize = 100;
 
 /// The stored requests of a batch.
 #[derive(Serialize, ToSchema)]
@@ -42,10 +50,42 @@ struct Batch {
     eta_seconds: RetryAfter,
 }
 
+/// Several requests, one of which at least is under way.
+#[derive(Serialize, ToSchema)]
+pub(super) struct BatchInProgress {
+    #[schema(schema_with = schemas::queued)]
+    status: PublicStatus,
+    /// In how many seconds to ask again: as `Retry-After`. The last of them is expected to be ready then.
+    #[schema(value_type = u64, minimum = 1)]
+    eta_seconds: RetryAfter,
+    /// In the order of the ids.
+    requests: Vec<Polled>,
+}
+
+/// Several requests, all of which have ended.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EndedBatch {
+    #[schema(schema_with = schemas::all_ended)]
+    status: &'static str,
+    /// In the order of the ids.
+    requests: Vec<Ended>,
+}
+
+/// One of several requests, as a poll of it alone answers.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum Polled {
+    #[schema(title = "Under way")]
+    InProgress(InProgress),
+    #[schema(title = "Ended")]
+    Ended(Ended),
+}
+
 /// Submit many requests, all or none.
 ///
 /// Takes an array of payloads; answers with their ids, in order. 202 when all of them are stored, durably; any other
-/// status means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when the gate
+/// status means that none is. `Retry-After` is when to ask for the last of them, and `Location` where to ask for all of
+/// them at once, if they are no more than 100. 429 for the whole batch when the gate
 /// has no room for all of it; 422 when it never would, because the batch is larger than its high mark.
 ///
 /// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
@@ -67,6 +107,7 @@ struct Batch {
             status = 202,
             description = "All of them are stored, durably, or were before, under this key",
             body = Batch,
+            headers(("Location" = String, description = "Where to poll them all at once; none for more than 100")),
         ),
         Refusals<(Call, OfKind, WithBody, Submitting, Batching)>,
     ),
@@ -109,15 +150,19 @@ pub(super) async fn submit_batch(
     for one in &submitted {
         api.metrics.submitted(&kind, one);
     }
-    answer(submitted, |retry_after| {
+    answer(&kind, submitted, |retry_after| {
         api.node.gates.in_turn(&kind, submitter, retry_after, payloads.len())
     })
 }
 
 /// `in_turn` spreads the times at which refused callers submit again.
-fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAfter) -> Result<Response, Problem> {
+fn answer(
+    kind: &str,
+    submitted: Vec<Submitted>,
+    in_turn: impl FnOnce(RetryAfter) -> RetryAfter,
+) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
-    let mut last = None;
+    let mut etas = Vec::with_capacity(submitted.len());
     let mut replayed = true;
     for one in submitted {
         replayed &= matches!(one, Submitted::Replayed(_));
@@ -126,16 +171,54 @@ fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAf
             Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
         };
         job_ids.push(ticket.id);
-        // With the jitter of the last request: the maximum over all jitters would be nearly the same for every batch.
-        last = last.max(ticket.eta.map(|eta| (eta.p50, eta.retry_after)));
+        etas.extend(ticket.eta);
     }
+    let location = (job_ids.len() <= POLLED_MAX).then(|| [(LOCATION, batch_location(kind, &job_ids))]);
     let body = Batch {
         status: PublicStatus::Queued,
         job_ids,
-        eta_seconds: last.map_or(RetryAfter::SOON, |(_, retry_after)| retry_after),
+        eta_seconds: retry_after(&etas),
     };
     let replayed = replayed.then_some([(REPLAYED, "true")]);
-    Ok((StatusCode::ACCEPTED, replayed, body.eta_seconds, Json(body)).into_response())
+    Ok((StatusCode::ACCEPTED, replayed, location, body.eta_seconds, Json(body)).into_response())
+}
+
+/// When to ask again for several requests.
+fn retry_after(etas: &[Eta]) -> RetryAfter {
+    Eta::last(etas).map_or(RetryAfter::SOON, |last| last.retry_after)
+}
+
+/// The answer to a poll of several requests. An id that is unknown, of another kind or of another submitter refuses the
+/// call, as it refuses a poll of that request alone.
+pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestId]) -> Result<Response, Problem> {
+    let outlooks = {
+        let _permit = lookup_permit(&api.lookups, &api.store).await?;
+        api.store.outlooks(ids).await?
+    };
+    let mut found = Vec::with_capacity(ids.len());
+    for (id, outlook) in ids.iter().zip(outlooks) {
+        let outlook = outlook.filter(|outlook| outlook.kind == kind && caller.may_read(outlook.submitter.as_deref()));
+        found.push(outlook.ok_or_else(|| unknown(*id))?);
+    }
+    for outlook in &found {
+        api.metrics.found(outlook);
+    }
+    if found.iter().all(|outlook| outlook.status.is_terminal()) {
+        let requests = found.into_iter().map(Ended::of).collect();
+        let status = schemas::ALL_ENDED;
+        return Ok(Json(EndedBatch { status, requests }).into_response());
+    }
+    let etas: Vec<_> = found.iter().filter_map(|outlook| outlook.eta).collect();
+    let requests = found.into_iter().map(|outlook| match outlook.status.is_terminal() {
+        true => Polled::Ended(Ended::of(outlook)),
+        false => Polled::InProgress(InProgress::of(&outlook)),
+    });
+    let body = BatchInProgress {
+        status: PublicStatus::Queued,
+        eta_seconds: retry_after(&etas),
+        requests: requests.collect(),
+    };
+    Ok((StatusCode::ACCEPTED, body.eta_seconds, Json(body)).into_response())
 }
 
 #[cfg(test)]
@@ -166,7 +249,7 @@ mod tests {
     #[test]
     fn the_retry_after_of_a_batch_is_that_of_its_last_request_whatever_the_jitter_of_the_others() {
         let submitted = vec![accepted(1, 60, 90), accepted(2, 62, 70), accepted(3, 61, 80)];
-        let answer = answer(submitted, |retry_after| retry_after).unwrap();
+        let answer = answer("direct", submitted, |retry_after| retry_after).unwrap();
         assert_eq!(answer.headers()[RETRY_AFTER], "70");
     }
 }

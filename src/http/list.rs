@@ -1,4 +1,4 @@
-//! The requests of a kind, newest first, page by page.
+//! The requests of a kind: by their ids, or newest first, page by page.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -17,7 +17,8 @@ use super::{
     Api,
     access::Caller,
     answers::PublicStatus,
-    openapi::refusals::{Call, OfKind, Refusals, WithQuery},
+    batch::{self, BatchInProgress, EndedBatch},
+    openapi::refusals::{Call, OfJob, Refusals, WithQuery},
     path::KindPath,
     problem::{INVALID_PARAMETER, Problem},
     submit::{TIME_FORM, refusal},
@@ -34,6 +35,9 @@ const LIMIT_MAX: i32 = 1000;
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// The requests with these ids, in this order; it goes with no other parameter.
+    #[param(rename = "id", value_type = Vec<Uuid>, required = false, max_items = 100)]
+    ids: Vec<RequestId>,
     /// Only requests in this state; repeat it for several.
     #[param(rename = "state", required = false)]
     statuses: Vec<Status>,
@@ -56,6 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
         let mut query = Self {
+            ids: Vec::new(),
             statuses: Vec::new(),
             since: None,
             before: None,
@@ -65,6 +70,9 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
         for (name, value) in &pairs {
             let expected = |form: &str| INVALID_PARAMETER.because(format!("{name} has to be {form}"));
             match name.as_str() {
+                "id" => query
+                    .ids
+                    .push(value.parse().map_err(|_| expected("a job id, which is a UUID"))?),
                 "state" => query.statuses.push(value.parse().map_err(|_| expected(&state_form()))?),
                 "since" => {
                     let since = DateTime::parse_from_rfc3339(value).map_err(|_| expected(TIME_FORM))?;
@@ -79,11 +87,22 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
                     let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
                     query.limit = limit.ok_or_else(|| expected("a number from 1 to 1000"))?;
                 }
-                _ => return Err(INVALID_PARAMETER.because("a list takes state, since, cursor and limit, nothing else")),
+                _ => {
+                    return Err(
+                        INVALID_PARAMETER.because("a list takes id, state, since, cursor and limit, nothing else")
+                    );
+                }
             }
-            if !names.insert(name) && name != "state" {
+            if !names.insert(name) && !["id", "state"].contains(&name.as_str()) {
                 return Err(INVALID_PARAMETER.because(format!("{name} occurs twice")));
             }
+        }
+        if query.ids.len() > batch::POLLED_MAX {
+            let detail = format!("id names 1 to {} requests, not {}", batch::POLLED_MAX, query.ids.len());
+            return Err(INVALID_PARAMETER.because(detail));
+        }
+        if !query.ids.is_empty() && names.len() > 1 {
+            return Err(INVALID_PARAMETER.because("a list by id takes no other parameter"));
         }
         Ok(query)
     }
@@ -140,11 +159,26 @@ struct ListedJob {
     finished_at: Option<DateTime<Utc>>,
 }
 
-/// List requests, newest first.
+/// The answer of a list that is complete.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes two answers")]
+enum List {
+    #[schema(title = "A page")]
+    Page(ListPage),
+    #[schema(title = "All of the named requests have ended")]
+    Batch(EndedBatch),
+}
+
+/// List requests, newest first, or poll several at once.
 ///
 /// The requests that the caller may read. `next`, also as a `Link` with `rel="next"`, is where to go on; null on the
 /// last page. A page reads some ten thousand requests at most, so one may be short, or empty, and still not be the
 /// last.
+///
+/// With `id`, once for each of up to 100 requests, it is a poll of all of them: 200 when all have ended, 202 as long as
+/// one is under way, with one `Retry-After`, that of the request which is expected to end last; 404 if there is no such
+/// request of this kind for one of the ids. The answer to a batch has this address as its `Location`.
 #[utoipa::path(
     get,
     path = "/v1/{kind}",
@@ -152,11 +186,12 @@ struct ListedJob {
     responses(
         (
             status = 200,
-            description = "A page of them",
-            body = ListPage,
+            description = "A page of them; or all of the named requests, which have ended",
+            body = List,
             headers(("Link" = String, description = "Where the next page is, with `rel=\"next\"`; none after the last one")),
         ),
-        Refusals<(Call, OfKind, WithQuery)>,
+        (status = 202, description = "Of the named requests one is under way: poll again", body = BatchInProgress),
+        Refusals<(Call, OfJob, WithQuery)>,
     ),
 )]
 pub(super) async fn list(
@@ -165,6 +200,9 @@ pub(super) async fn list(
     caller: Caller,
     query: ListQuery,
 ) -> Result<Response, Problem> {
+    if !query.ids.is_empty() {
+        return batch::poll(&api, &kind, &caller, &query.ids).await;
+    }
     let page_query = PageQuery {
         kind: kind.clone(),
         statuses: query.statuses.clone(),

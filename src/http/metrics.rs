@@ -110,11 +110,19 @@ impl NodeMetrics {
         }
     }
 
+    /// Counts a request that a poll of several has found. These polls are not in the statistics of single requests: the
+    /// caller comes when the last of them is expected to be ready.
+    pub(super) fn found(&self, outlook: &Outlook) {
+        let ended = outlook.status.is_terminal();
+        self.polls
+            .count(&outlook.kind, if ended { "ended" } else { "in_progress" });
+    }
+
     /// Counts a poll that is answered with this outlook.
     pub(super) fn polled(&self, outlook: &Outlook) {
+        self.found(outlook);
         let Outlook { id, kind, elapsed, .. } = outlook;
         let ended = outlook.status.is_terminal();
-        self.polls.count(kind, if ended { "ended" } else { "in_progress" });
         let recent_polls = self.recent_polls.lock();
         // No panic leaves the counts inconsistent.
         let polls = recent_polls.unwrap_or_else(PoisonError::into_inner).count(*id, ended);

@@ -81,7 +81,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 impl JobPath {
     /// The request, if the id and the kind are its own and the caller may read it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
-        let _permit = self.lookup_permit(store).await?;
+        let _permit = lookup_permit(&self.lookups, store).await?;
         match store.outlook(self.id).await? {
             Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => Ok(outlook),
             _ => Err(unknown(self.id)),
@@ -90,23 +90,24 @@ impl JobPath {
 
     /// As [`find`](Self::find), without computing the outlook.
     pub(super) async fn authorise(&self, store: &Store) -> Result<(), Problem> {
-        let _permit = self.lookup_permit(store).await?;
+        let _permit = lookup_permit(&self.lookups, store).await?;
         match store.owner(self.id).await? {
             Some(owner) if self.is_open(&owner.kind, owner.submitter.as_deref()) => Ok(()),
             _ => Err(unknown(self.id)),
         }
     }
 
-    async fn lookup_permit(&self, store: &Store) -> Result<SemaphorePermit<'_>, Problem> {
-        let time_limit = store.pool_options().get_acquire_timeout();
-        match tokio::time::timeout(time_limit, self.lookups.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(DATABASE_UNAVAILABLE.because("too many calls read requests at once")),
-        }
-    }
-
     fn is_open(&self, kind: &str, submitter: Option<&str>) -> bool {
         kind == self.kind && self.caller.may_read(submitter)
+    }
+}
+
+/// A permit to read requests by their ids.
+pub(super) async fn lookup_permit<'a>(lookups: &'a Semaphore, store: &Store) -> Result<SemaphorePermit<'a>, Problem> {
+    let time_limit = store.pool_options().get_acquire_timeout();
+    match tokio::time::timeout(time_limit, lookups.acquire()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(DATABASE_UNAVAILABLE.because("too many calls read requests at once")),
     }
 }
 
@@ -118,6 +119,12 @@ pub(super) fn unknown(id: RequestId) -> Problem {
 /// The path at which a request is polled.
 pub(super) fn location(kind: &str, id: RequestId) -> String {
     format!("/v1/{}/{id}", kind.replace('_', "-"))
+}
+
+/// The address at which several requests are polled together.
+pub(super) fn batch_location(kind: &str, ids: &[RequestId]) -> String {
+    let ids: Vec<_> = ids.iter().map(|id| format!("id={id}")).collect();
+    format!("/v1/{}?{}", kind.replace('_', "-"), ids.join("&"))
 }
 
 /// A parameter of the path by its name in the route, decoded.

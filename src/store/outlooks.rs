@@ -26,6 +26,17 @@ pub struct Eta {
 }
 
 impl Eta {
+    /// That of the request which is expected to end last; `None` of none. With the jitter of that one: the maximum over
+    /// all jitters would be nearly the same for every batch.
+    #[must_use]
+    pub fn last(etas: &[Self]) -> Option<Self> {
+        let all_observed = etas.iter().all(|eta| eta.p50.is_some());
+        let last = etas
+            .iter()
+            .max_by_key(|eta| (eta.p50.filter(|_| all_observed), eta.retry_after));
+        last.copied()
+    }
+
     /// `None` when the request has ended, or the row has no time.
     pub(super) fn from_row(row: &PgRow, status: Status) -> sqlx::Result<Option<Self>> {
         let retry_after: Option<RetryAfter> = row.try_get("retry_after_seconds")?;
@@ -124,6 +135,17 @@ impl Store {
     /// A database error.
     pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>> {
         run!(self, fetch_optional query_as "request_outlook.sql"(id.0))
+    }
+
+    /// Where each of these requests stands, in one statement; `None` for an unknown id.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn outlooks(&self, ids: &[RequestId]) -> Result<Vec<Option<Outlook>>> {
+        let known: Vec<_> = ids.iter().map(|id| (*id, None)).collect();
+        let progress = self.progress(&known).await?;
+        Ok(progress.into_iter().map(|found| Some(found?.outlook)).collect())
     }
 
     /// The kind and the submitter of a request; `None` for an unknown id. Reads no more than that.

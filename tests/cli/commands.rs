@@ -130,6 +130,42 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn several_requests_are_shown_in_the_order_asked_with_one_time_to_ask_again() {
+    let database = TestDatabase::new().await;
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        ids.push(database.submit("input_proof").await.to_string());
+    }
+    let get = ["get", ids[29].as_str(), &ids[0], "--json"];
+
+    let shown = run(&database.url, &get).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["requests"][0]["job_id"], *ids[29], "{shown}");
+    assert_eq!(shown["requests"][0]["position"], 29);
+    assert_eq!(shown["requests"][1]["job_id"], *ids[0]);
+    // Position 29 at 10/s, with the margin: ⌈(2.9 + 2.1) × 1.2⌉.
+    assert_eq!(shown["retry_after_seconds"], 6);
+
+    database
+        .execute(&format!("select tidegate.cancel('{}')", ids[29]))
+        .await;
+    let text = out(&run(&database.url, &get[..3]).await);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(
+        lines[0].starts_with(&format!("{}: input_proof is failure", ids[29])),
+        "{text}"
+    );
+    assert!(lines.contains(&"1 of 2 are under way; ask again in 3 s"), "{text}");
+    database.execute(&format!("select tidegate.cancel('{}')", ids[0])).await;
+    let text = out(&run(&database.url, &get[..3]).await);
+    assert!(text.ends_with("all have ended\n"), "{text}");
+    let none = "00000000-0000-7000-8000-000000000000";
+    let unknown = run(&database.url, &["get", &ids[0], none]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(err(&unknown).contains(none) && out(&unknown).is_empty(), "{unknown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_replay() {
     let database = TestDatabase::new().await;
     database

@@ -41,6 +41,123 @@ async fn a_batch_is_stored_in_order_and_told_when_its_last_is_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_has_an_address_and_is_done_when_all_of_it_is() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let payloads: Vec<_> = (0..50).collect();
+    let taken = api.post("/v1/input-proof/batch", &json!(payloads)).await;
+    let ids = ids(&taken);
+    let address = taken.header("location");
+    assert!(
+        address.starts_with(&format!("/v1/input-proof?id={}&id={}&id=", ids[0], ids[1])),
+        "{address}"
+    );
+
+    let waiting = api.get(address).await;
+
+    assert_eq!(waiting.status, 202, "{waiting:?}");
+    assert_eq!(waiting.body["status"], "queued");
+    // Position 49 at 10/s, with the margin: ⌈(4.9 + 2.1) × 1.2⌉.
+    assert_eq!((waiting.retry_after(), taken.retry_after()), (9, 9));
+    assert_eq!(waiting.body["eta_seconds"], 9);
+    let statuses = waiting.body["requests"].as_array().unwrap();
+    let polled: Vec<_> = statuses
+        .iter()
+        .map(|status| status["job_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(polled, ids);
+    for place in [0, 49] {
+        assert_eq!(statuses[place]["position"], place);
+        assert_eq!(statuses[place]["status"], "queued");
+    }
+
+    for id in &ids[1..] {
+        api.delete(&format!("/v1/input-proof/{id}")).await;
+    }
+    let nearly = api.get(address).await;
+    assert_eq!(nearly.status, 202, "{nearly:?}");
+    assert_eq!(nearly.body["requests"][0]["status"], "queued");
+    assert_eq!(nearly.body["requests"][49]["status"], "failed");
+    // Those that have ended need no time: ⌈2.1 × 1.2⌉.
+    assert_eq!((nearly.retry_after(), &nearly.body["eta_seconds"]), (3, &json!(3)));
+
+    api.delete(&format!("/v1/input-proof/{}", ids[0])).await;
+    // A request may be named twice, as a batch may stand for one request twice.
+    let some = [ids[3], ids[0], ids[3]];
+    let done = api
+        .get(&format!("/v1/input-proof?id={}&id={}&id={}", some[0], some[1], some[2]))
+        .await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(done.header("retry-after"), "");
+    assert_eq!(done.body["status"], "ended");
+    for (id, status) in some.iter().zip(done.body["requests"].as_array().unwrap()) {
+        assert_eq!(status, &api.get(&format!("/v1/input-proof/{id}")).await.body);
+    }
+    assert_eq!(api.get(address).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_requests_are_asked_for_at_once_and_no_more() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let batch = async |requests: usize| api.post("/v1/direct/batch", &json!(vec![0; requests])).await;
+
+    let hundred = batch(100).await;
+    let polled = api.get(hundred.header("location")).await;
+    assert_eq!(polled.status, 202);
+    assert_eq!(polled.body["requests"].as_array().unwrap().len(), 100);
+    let larger = batch(101).await;
+    assert_eq!((larger.status.as_u16(), larger.header("location")), (202, ""));
+
+    let all: Vec<_> = ids(&larger).iter().map(|id| format!("id={id}")).collect();
+    for (query, detail) in [
+        (all.join("&"), "1 to 100 requests, not 101"),
+        ("id=".to_owned(), "job id"),
+        ("id=7".to_owned(), "job id"),
+        (format!("{}&state=queued", all[0]), "no other parameter"),
+        (format!("limit=1&{}", all[0]), "no other parameter"),
+    ] {
+        let refused = api.get(&format!("/v1/direct?{query}")).await;
+        refused.assert_problem(400, "invalid_parameter");
+        assert!(refused.detail().contains(detail), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_with_a_request_of_another_is_not_found() {
+    let database = TestDatabase::new().await;
+    let alice = key(&database, "alice", &[Scope::Submit]).await;
+    let bob = key(&database, "bob", &[Scope::Submit]).await;
+    let admin = key(&database, "admin", &[Scope::Admin]).await;
+    let api = Api::of(&database).await;
+    let hers = api.bearing(&alice).post("/v1/direct/batch", &json!([1, 2])).await;
+    let hers = hers.header("location");
+    let his = api.bearing(&bob).post("/v1/direct", &json!(3)).await;
+    let his = his.body["job_id"].as_str().unwrap();
+
+    assert_eq!(api.bearing(&alice).get(hers).await.status, 202);
+    assert_eq!(api.bearing(&admin).get(hers).await.status, 202);
+    let own = api.bearing(&bob).get(&format!("/v1/direct?id={his}")).await;
+    assert_eq!(own.status, 202);
+
+    // As one that does not exist, which single polls return, too.
+    let nowhere = "00000000-0000-7000-8000-000000000000";
+    let hidden = hers.split(['=', '&']).nth(1).unwrap();
+    for (path, named) in [
+        (hers.to_owned(), hidden),
+        (format!("/v1/direct?id={his}&id={hidden}"), hidden),
+        (format!("/v1/direct?id={his}&id={nowhere}"), nowhere),
+        (format!("/v1/input-proof?id={his}"), his),
+        (format!("/v1/teleport?id={his}"), his),
+    ] {
+        let refused = api.bearing(&bob).get(&path).await;
+        refused.assert_problem(404, "unknown_request");
+        assert_eq!(refused.detail(), format!("there is no such request {named}"));
+    }
+    api.get(hers).await.assert_problem(401, "unauthenticated");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_batch_is_refused_and_stores_nothing() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;

@@ -40,6 +40,14 @@ pub(in crate::http) fn ended() -> RefOr<Schema> {
     words(["succeeded", "failed", "timed_out"])
 }
 
+/// The status of several requests, all of which have ended.
+pub(in crate::http) const ALL_ENDED: &str = "ended";
+
+/// The status of several requests, all of which have ended.
+pub(in crate::http) fn all_ended() -> RefOr<Schema> {
+    words([ALL_ENDED])
+}
+
 /// The outcome of a cancellation.
 pub(in crate::http) fn cancelled() -> RefOr<Schema> {
     words(["cancelled"])

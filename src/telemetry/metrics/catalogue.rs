@@ -87,11 +87,11 @@ metrics! {
     GATE_COPY_AGE = Gauge, "tidegate_gate_copy_age_seconds" [],
         "Time since this node last read the gates; above 6, its copy refuses no submission";
     SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [], "Submissions per statement";
-    POLLS = Counter, "tidegate_polls_total" ["kind", "answer"], "Polls that found a request: `in_progress`, `ended`";
+    POLLS = Counter, "tidegate_polls_total" ["kind", "answer"], "Requests that polls found: `in_progress`, `ended`";
     POLLS_PER_REQUEST = Histogram(POLL_COUNTS), "tidegate_polls_per_request" ["kind"],
-        "Polls of a request up to its end";
+        "Polls of a request alone up to its end";
     POLL_LATENESS = Histogram(LATENESS_SECONDS), "tidegate_poll_lateness_seconds" ["kind"],
-        "Time from a request's end to the first poll that returned it";
+        "Time from a request's end to the first poll of it alone that returned it";
     WAITING_CALLERS = Gauge, "tidegate_waiting_callers" ["how"],
         "Callers that wait here: `held` (`Prefer: wait`), `stream` (server-sent events)";
     WAITING_CALLERS_MAX = Gauge, "tidegate_waiting_callers_max" [],
