@@ -72,6 +72,7 @@ mod http;
 mod invariant {
     pub mod checker;
     pub mod doctor;
+    pub mod textfile;
 }
 mod maintenance {
     pub mod duties;

@@ -1,9 +1,11 @@
 //! `tidegate doctor`
 
 mod findings;
+mod textfile;
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
+use anyhow::Context;
 use clap::Args;
 use humantime::parse_duration;
 
@@ -18,6 +20,9 @@ pub(super) struct Doctor {
     /// After this time the remaining requests, the oldest, are left out; 0s: never
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
     time_limit: Duration,
+    /// Write the violations as metrics to this file, for Prometheus' textfile collector; it stays as it is after exit status 1
+    #[arg(long, value_name = "FILE")]
+    textfile: Option<PathBuf>,
 }
 
 impl Doctor {
@@ -42,6 +47,10 @@ impl Doctor {
         examined?;
         if findings.is_sound() && !findings.has_examined() {
             return Ok(ExitCode::FAILURE);
+        }
+        if let Some(path) = &self.textfile {
+            textfile::write(path, &findings)
+                .with_context(|| format!("cannot write the metrics to {}", path.display()))?;
         }
         Ok(exit_code(findings.is_sound()))
     }

@@ -1,7 +1,7 @@
 //! Does `doctor` find whatever is wrong by its name, and nothing where nothing is?
 
 use std::{
-    process::Stdio,
+    process::{Output, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -24,7 +24,7 @@ use crate::{
 const VIOLATIONS: &str = "select name from tidegate.invariant_violation order by name";
 
 /// A database with a request in every situation, all of it as it should be, and a while old.
-async fn lived_in() -> (TestDatabase, Session) {
+pub(super) async fn lived_in() -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
@@ -807,6 +807,26 @@ async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
 }
 
+/// Interrupts a doctor that waits for a lock on a table: it has examined the invariants of queues, and no request.
+pub(super) async fn interrupted(database: &TestDatabase, arguments: &[&str]) -> Output {
+    let mut holder = Session::begin(database).await;
+    holder
+        .execute("lock table tidegate.redrive in access exclusive mode")
+        .await;
+    let doctor = tidegate(&database.url)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_blocked(database, 1).await;
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(doctor.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = doctor.wait_with_output().await.unwrap();
+    holder.rollback().await;
+    output
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn violations_found_so_far_are_shown_at_the_time_limit_and_on_an_interrupt() {
     let (database, mut session) = lived_in().await;
@@ -825,25 +845,12 @@ async fn violations_found_so_far_are_shown_at_the_time_limit_and_on_an_interrupt
         assert!(out(&hurried).contains(words), "{words}: {}", out(&hurried));
     }
 
-    let mut holder = Session::begin(&database).await;
-    holder
-        .execute("lock table tidegate.redrive in access exclusive mode")
-        .await;
-    let broken_off = tidegate(&database.url)
-        .args(["doctor", "--json"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    until_blocked(&database, 1).await;
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(broken_off.id().unwrap()).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-    let broken_off = broken_off.wait_with_output().await.unwrap();
+    let broken_off = interrupted(&database, &["doctor", "--json"]).await;
     assert_eq!(broken_off.status.code(), Some(3));
     let said: Value = serde_json::from_slice(&broken_off.stdout).unwrap();
     assert_eq!(said["violations"][0]["name"], "message_without_request");
     assert_eq!(said["complete"], false);
     assert_eq!(said["requests_read"], 0);
-    holder.rollback().await;
 
     let whole = run(&database.url, &["doctor", "--json", "--time-limit", "0s"]).await;
     let said: Value = serde_json::from_slice(&whole.stdout).unwrap();

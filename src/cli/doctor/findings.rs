@@ -201,6 +201,22 @@ impl Findings {
         })
     }
 
+    /// Every invariant that was examined, at least in the newest requests, with the number of its violations.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
+        let has_read = self.all_read || self.back_to.is_some();
+        let examined = self.invariants.iter().filter(move |invariant| {
+            if invariant.by_request {
+                has_read
+            } else {
+                !self.unfinished.contains(&invariant.name)
+            }
+        });
+        examined.map(|invariant| {
+            let found = self.violations.iter().find(|found| found.name == invariant.name);
+            (invariant.name.as_str(), found.map_or(0, |found| found.violations))
+        })
+    }
+
     fn is_complete(&self) -> bool {
         self.all_read && self.unfinished.is_empty()
     }
