@@ -17,7 +17,7 @@ create table tidegate.api_key (
   constraint api_key_name_has_1_to_100_characters check (length(name) between 1 and 100),
   constraint api_key_secret_hash_is_a_sha256 check (length(secret_hash) = 32),
   constraint api_key_has_a_scope check (cardinality(scopes) > 0 and array_position(scopes, null) is null),
-  constraint api_key_scopes_are_submit_respond_or_admin check (scopes <@ '{submit,respond,admin}'),
+  constraint api_key_scopes_are_known check (scopes <@ '{submit,submit-accepted,respond,admin}'),
   constraint api_key_submitter_has_1_to_200_characters check (length(submitter) between 1 and 200),
   constraint api_key_revocation_has_an_actor check ((revoked_at is null) = (revoked_by is null)),
   constraint api_key_version_is_used_once unique (version)

@@ -19,15 +19,26 @@ const SECRET_DIGITS: usize = 64;
 
 words!(
     /// The permission that a key gives its bearer.
-    Scope, "scope: submit, respond or admin", {
+    Scope, "scope: submit, submit-accepted, respond or admin", {
         /// Submit, and see, list and cancel the requests of the key's submitter.
         Submit = "submit",
+        /// The same, and submit work that was accepted elsewhere, which no gate refuses.
+        #[serde(rename = "submit-accepted")]
+        SubmitAccepted = "submit-accepted",
         /// Deliver responses to any request.
         Respond = "respond",
         /// Everything: the admin endpoints, and the requests of all submitters.
         Admin = "admin",
     }
 );
+
+impl Scope {
+    /// Whether a key with this scope may make calls that need the other.
+    #[must_use]
+    pub fn includes(self, needed: Self) -> bool {
+        self == needed || self == Self::Admin || (self == Self::SubmitAccepted && needed == Self::Submit)
+    }
+}
 
 /// A key as its bearer has it. Its text is shown once and never logged, so there is no `Display`.
 #[derive(Clone)]

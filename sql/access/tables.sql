@@ -4,7 +4,7 @@
 --   id: The part between the underscores of tg_ID_SECRET; not secret.
 --   name: Its name for people; unique among live keys.
 --   secret_hash: SHA-256 of the key; unsalted, as its secret is 256 random bits.
---   scopes: submit (own requests), respond (any request), admin (everything).
+--   scopes: submit (own requests), submit-accepted (also past closed gates), respond (any request), admin (everything).
 --   submitter: The submitter of its requests; several keys may share it.
 --   created_at: When it was made.
 --   created_by: The database user who made it.

@@ -5,11 +5,12 @@
 -- alone: `replayed` for the idempotency key of an earlier one, `accepted` for new ones as far as there is room, else
 -- `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are theirs, null for
 -- none. A replay has only id, status and queue: the caller reads the rest (see `request_outlook`). `not_before` delays
--- all. An error of one request is raised for all, as by `submit_batch`; TG007, too, when one of several submitters has
--- a quota. With `key_patience_ms`, 55P03 when an idempotency key waits longer for another transaction.
+-- all. `admission` is that of `submit_batch`. An error of one request is raised for all, as by `submit_batch`; TG007,
+-- too, when one of several submitters has a quota. With `key_patience_ms`, 55P03 when an idempotency key waits longer
+-- for another transaction.
 create or replace function tidegate.submit_group(
   kind text, payloads jsonb[], idempotency_keys text[] default null, submitters text[] default null,
-  not_before timestamptz default null, key_patience_ms integer default null
+  not_before timestamptz default null, key_patience_ms integer default null, admission text default 'enforce'
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -26,7 +27,7 @@ as $$
 declare
   v_plain record;
 begin
-  if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null
+  if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null and submit_group.admission = 'enforce'
     -- One of each or none, and the first is where [1] finds it.
     and coalesce(submit_group.idempotency_keys, '{null}') = array[submit_group.idempotency_keys[1]]
     and coalesce(submit_group.submitters, '{null}') = array[submit_group.submitters[1]]
@@ -49,7 +50,7 @@ begin
   return query select * from tidegate_internal.submit_requests(
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,
     coalesce(submit_group.submitters, array_fill(null::text, array[coalesce(cardinality(submit_group.payloads), 0)])),
-    'enforce', submit_group.not_before, true, submit_group.key_patience_ms
+    submit_group.admission, submit_group.not_before, true, submit_group.key_patience_ms
   );
 end;
 $$;

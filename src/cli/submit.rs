@@ -23,6 +23,9 @@ pub(super) struct Submit {
     /// The submitter
     #[arg(long)]
     submitter: Option<String>,
+    /// The work was accepted elsewhere: no closed gate and no full quota refuses it
+    #[arg(long)]
+    accepted: bool,
     /// The earliest start, such as 2030-01-31T09:00:00Z
     #[arg(long)]
     not_before: Option<DateTime<Utc>>,
@@ -46,7 +49,11 @@ impl Submit {
             payload: RawValue::from_string(payload.trim().to_owned()).context("the payload is not JSON")?,
             idempotency_key: self.idempotency_key,
             submitter: self.submitter,
-            admission: Admission::Enforce,
+            admission: if self.accepted {
+                Admission::Accepted
+            } else {
+                Admission::Enforce
+            },
             not_before: self.not_before,
         };
 

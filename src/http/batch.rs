@@ -100,6 +100,12 @@ enum Polled {
             min_length = 1, max_length = 255, pattern = "^[!-~]+$",
             description = "Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.",
         ),
+        (
+            "Tidegate-Admission" = Option<String>, Header, nullable = false,
+            pattern = "^accepted$", example = "accepted",
+            description = "`accepted`: the work was accepted elsewhere, so no closed gate and no full quota refuses it. \
+                           A key needs the scope `submit-accepted` for it.",
+        ),
     ),
     request_body(content = schemas::Payloads, description = "The payloads: 1 to 10,000, any JSON but null"),
     responses(
@@ -118,25 +124,30 @@ pub(super) async fn submit_batch(
     caller: Caller,
     headers: SubmissionHeaders,
     JsonArray(payloads): JsonArray,
-) -> Result<Response, Problem> {
+) -> axum::response::Result<Response> {
+    headers.authorise(&caller)?;
     if headers.not_before.is_some() {
-        return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before"));
+        return Err(INVALID_HEADER
+            .because("a batch starts at once: leave out Tidegate-Not-Before")
+            .into());
     }
     if headers.callback_url.is_some() {
-        return Err(
-            INVALID_HEADER.because("a batch has no callback URL but its kind's: leave out Tidegate-Callback-Url")
-        );
+        let detail = "a batch has no callback URL but its kind's: leave out Tidegate-Callback-Url";
+        return Err(INVALID_HEADER.because(detail).into());
     }
     if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
         let detail = format!("a batch has 1 to {REQUESTS_MAX} elements, not {}", payloads.len());
-        return Err(INVALID_BODY.because(detail));
+        return Err(INVALID_BODY.because(detail).into());
     }
     if let Some(index) = payloads.iter().position(|payload| payload.get() == "null") {
-        return Err(INVALID_BODY.because(format!("element {index} is null")));
+        return Err(INVALID_BODY.because(format!("element {index} is null")).into());
     }
 
     let (key, submitter) = (headers.idempotency_key.as_deref(), caller.submitter());
-    let submitted = api.submitter.submit_batch(&kind, &payloads, key, submitter).await;
+    let submitted = api
+        .submitter
+        .submit_batch(&kind, &payloads, key, submitter, headers.admission)
+        .await;
     let submitted = submitted.map_err(|error| {
         api.metrics.submission_failed(&kind, &error);
         match error {
@@ -150,9 +161,10 @@ pub(super) async fn submit_batch(
     for one in &submitted {
         api.metrics.submitted(&kind, one);
     }
-    answer(&kind, submitted, |retry_after| {
+    let answer = answer(&kind, submitted, |retry_after| {
         api.node.gates.in_turn(&kind, submitter, retry_after, payloads.len())
-    })
+    });
+    Ok(answer?)
 }
 
 /// `in_turn` spreads the times at which refused callers submit again.

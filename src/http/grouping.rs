@@ -1,7 +1,8 @@
 //! Submissions that arrive at the same time share a statement and a commit, which is most of the cost of a submission.
 //!
 //! Each kind has a lane. In it, each submitter with a quota has its own, because the quota's lock would delay the
-//! others, and so has each delayed start, because a statement has one for all its requests. The first submission of an
+//! others, and so has each delayed start and work that was accepted before, because a statement has one of each for all
+//! its requests. The first submission of an
 //! idle lane is sent at once, alone; those that arrive while its statement runs are the next group (see
 //! [`coalescer`](crate::coalescer)). No submission waits for a group to fill.
 //!
@@ -31,7 +32,7 @@ use crate::{
     coalescer::{Coalescer, Rounds},
     error::StoreError,
     gate::Gates,
-    store::{Admission, Store, Submission, Submitted},
+    store::{Admission, GroupTerms, Store, Submission, Submitted},
 };
 
 /// Requests in one statement at most.
@@ -53,6 +54,7 @@ struct Lane {
     /// A submitter with a quota.
     quota_of: Option<String>,
     not_before: Option<DateTime<Utc>>,
+    admission: Admission,
 }
 
 struct Waiting {
@@ -94,10 +96,14 @@ impl Group {
         lane: &Lane,
         patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
-        let Lane { kind, not_before, .. } = lane;
+        let terms = GroupTerms {
+            admission: lane.admission,
+            not_before: lane.not_before,
+            key_patience: patience,
+        };
         let keys = self.keys.iter().any(Option::is_some).then_some(&*self.keys);
         let submitters = Some(&*self.submitters);
-        let group = store.submit_group(kind, &self.payloads, keys, submitters, *not_before, patience);
+        let group = store.submit_group(&lane.kind, &self.payloads, keys, submitters, terms);
         group.await
     }
 
@@ -158,6 +164,7 @@ impl Submitter {
             kind: submission.kind,
             quota_of: submitter.filter(|name| self.0.rounds.gates.has_quota(name)).cloned(),
             not_before: submission.not_before,
+            admission: submission.admission,
         };
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting {
@@ -188,10 +195,10 @@ impl Submitter {
         payloads: &[Box<RawValue>],
         key: Option<&str>,
         submitter: Option<&str>,
+        admission: Admission,
     ) -> Result<Vec<Submitted>, StoreError> {
         let Lanes { store, statements, .. } = &self.0.rounds;
         let _permit = statements.acquire().await;
-        let admission = Admission::Enforce;
         match key {
             Some(key) => store.submit_batch_once(kind, payloads, key, submitter, admission).await,
             None => store.submit_batch(kind, payloads, None, submitter, admission).await,

@@ -2,7 +2,7 @@
 //!
 //! A submission without `Idempotency-Key` to a closed gate is refused here, from the node's [copy](crate::gate) of the
 //! gates, without a statement and without parsing its body. With a key, from its caller or derived by its kind, it may
-//! be a replay, which only the database can decide.
+//! be a replay, which only the database can decide; with `Tidegate-Admission` no gate refuses it.
 //!
 //! `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10): The policy is the gate of the queue
 //! that a kind's new requests enter, or the one that has refused, under its name: a quota `q` of as many messages as
@@ -25,7 +25,7 @@ use super::{
     body,
     path::KindPath,
     problem::Problem,
-    submit::{IDEMPOTENCY_KEY, gate_closed},
+    submit::{ADMISSION, IDEMPOTENCY_KEY, gate_closed},
 };
 use crate::{retry_after::RetryAfter, store::GateRow};
 
@@ -39,7 +39,8 @@ pub(super) async fn at_gate(
 ) -> Result<Response, Problem> {
     let gates = &api.node.gates;
     let submitter = caller.submitter();
-    if !request.headers().contains_key(IDEMPOTENCY_KEY)
+    let decided_later = [IDEMPOTENCY_KEY, ADMISSION].map(|header| request.headers().contains_key(header));
+    if !decided_later.contains(&true)
         && let Some(refusal) = gates.refuse(&kind, submitter)
     {
         api.metrics.refused_from_memory(&kind);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Api,
-    access::Caller,
+    access::{Caller, Refusal},
     answers::{self, Ended, InProgress},
     body::Json,
     openapi::{
@@ -24,12 +24,14 @@ use super::{
     waiting::Wait,
 };
 use crate::{
+    api_key::Scope,
     error::StoreError,
     retry_after::RetryAfter,
     store::{Admission, Submission, Submitted},
 };
 
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+pub(super) const ADMISSION: &str = "Tidegate-Admission";
 pub(super) const REPLAYED: &str = "Idempotency-Replayed";
 
 /// The form of a time in a header or a query.
@@ -46,10 +48,25 @@ pub(super) struct SubmissionHeaders {
     /// The earliest start, in RFC 3339.
     #[param(rename = "Tidegate-Not-Before", nullable = false, example = "2030-01-31T12:00:00Z")]
     pub(super) not_before: Option<DateTime<Utc>>,
+    /// `accepted`: the work was accepted elsewhere, so no closed gate and no full quota refuses it. A key needs the scope
+    /// `submit-accepted` for it.
+    #[param(rename = "Tidegate-Admission", value_type = Option<String>, nullable = false, required = false)]
+    #[param(pattern = "^accepted$", example = "accepted")]
+    pub(super) admission: Admission,
     /// The URL that is called when the request ends; the operator has to allow its host first.
     #[param(rename = "Tidegate-Callback-Url", nullable = false)]
     #[param(example = "https://hooks.example.com/done")]
     pub(super) callback_url: Option<String>,
+}
+
+impl SubmissionHeaders {
+    /// Refuses a caller whose key lacks the scope for these headers.
+    pub(super) fn authorise(&self, caller: &Caller) -> Result<(), Refusal> {
+        match self.admission {
+            Admission::Enforce => Ok(()),
+            Admission::Accepted => caller.require(Scope::SubmitAccepted),
+        }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for SubmissionHeaders {
@@ -65,6 +82,10 @@ impl<S: Send + Sync> FromRequestParts<S> for SubmissionHeaders {
             not_before: header(parts, "Tidegate-Not-Before", TIME_FORM, |text| {
                 Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
             })?,
+            admission: header(parts, ADMISSION, "\"accepted\"", |word| {
+                (word == "accepted").then_some(Admission::Accepted)
+            })?
+            .unwrap_or_default(),
             // The database checks whether the URL is allowed.
             callback_url: header(parts, "Tidegate-Callback-Url", "a URL in visible ASCII", owned)?,
         })
@@ -126,12 +147,13 @@ pub(super) async fn submit(
     mut wait: Wait,
     Json(payload): Json<Box<RawValue>>,
 ) -> axum::response::Result<Response> {
+    headers.authorise(&caller)?;
     let submission = Submission {
         kind: kind.clone(),
         payload,
         idempotency_key: headers.idempotency_key,
         submitter: caller.submitter().map(str::to_owned),
-        admission: Admission::Enforce,
+        admission: headers.admission,
         not_before: headers.not_before,
     };
     let submitted = if let Some(callback_url) = &headers.callback_url {

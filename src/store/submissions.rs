@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Whether the gates may refuse a submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Admission {
     /// They may.
     #[default]
@@ -47,6 +47,17 @@ pub struct Submission {
     pub admission: Admission,
     /// The earliest start.
     pub not_before: Option<DateTime<Utc>>,
+}
+
+/// What the requests of a group have in common.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroupTerms {
+    /// Whether the gates may refuse them.
+    pub admission: Admission,
+    /// The earliest start.
+    pub not_before: Option<DateTime<Utc>>,
+    /// The limit of the wait for a key of another transaction.
+    pub key_patience: Option<Duration>,
 }
 
 /// The status and the ETA of a submitted request.
@@ -131,9 +142,8 @@ impl Store {
     }
 
     /// Submits independent requests of one kind: `tidegate.submit_group`. While a gate is
-    /// closed, each is refused or replayed by itself; an error is still an error for all. `not_before` delays them all.
-    /// `submitters` is one for each, or `None` if none has any. `key_patience` limits the wait
-    /// for a key of another transaction.
+    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters` is one for each,
+    /// or `None` if none has any.
     ///
     /// # Errors
     ///
@@ -145,13 +155,14 @@ impl Store {
         payloads: &[Box<RawValue>],
         idempotency_keys: Option<&[Option<String>]>,
         submitters: Option<&[Option<String>]>,
-        not_before: Option<DateTime<Utc>>,
-        key_patience: Option<Duration>,
+        terms: GroupTerms,
     ) -> Result<Vec<Submitted>> {
-        let patience_ms = key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+        let patience_ms = terms
+            .key_patience
+            .map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group.sql"(
-            kind, payloads, idempotency_keys, submitters, not_before, patience_ms
+            kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str()
         ))
     }
 

@@ -81,10 +81,7 @@ async fn nonsense_is_refused_in_words() {
             format!("'{id}', 'n', {hash}, array['submit', null]"),
             "api_key_has_a_scope",
         ),
-        (
-            format!("'{id}', 'n', {hash}, '{{root}}'"),
-            "api_key_scopes_are_submit_respond_or_admin",
-        ),
+        (format!("'{id}', 'n', {hash}, '{{root}}'"), "api_key_scopes_are_known"),
         (
             format!("'{id}', '', {hash}, '{{submit}}'"),
             "api_key_name_has_1_to_100_characters",

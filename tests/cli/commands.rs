@@ -191,6 +191,23 @@ async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_rep
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_elsewhere_is_submitted_through_a_closed_gate() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
+        .await;
+
+    let refused = run(&database.url, &["submit", "direct"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err(&refused).contains("the gate is closed"), "{}", err(&refused));
+    let accepted = run(&database.url, &["submit", "direct", "--accepted", "--json"]).await;
+    assert!(accepted.status.success(), "{}", err(&accepted));
+    let ticket: Value = serde_json::from_slice(&accepted.stdout).unwrap();
+    assert_eq!(ticket["outcome"], "accepted");
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_migrations_at_once_both_succeed() {
     let database = TestDatabase::empty().await;
 

@@ -145,6 +145,44 @@ async fn each_call_needs_its_scope_and_admin_has_them_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_passes_closed_gates_only_with_the_scope_for_it() {
+    let database = TestDatabase::new().await;
+    let submit = key(&database, "submits", &[Scope::Submit, Scope::Respond]).await;
+    let outbox = key(&database, "outbox", &[Scope::SubmitAccepted]).await;
+    let admin = key(&database, "operates", &[Scope::Admin]).await;
+    database
+        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
+        .await;
+    let api = Api::of(&database).await;
+
+    for (key, holds) in [(&submit, false), (&outbox, true), (&admin, true)] {
+        for path in ["/v1/direct", "/v1/direct/batch"] {
+            let posting = || api.bearing(key).ask(Method::POST, path).json(&json!([1]));
+            let plain = answer(posting().header("idempotency-key", "k")).await;
+            plain.assert_problem(429, "gate_closed");
+            let asked = answer(posting().header("tidegate-admission", "accepted")).await;
+            if holds {
+                assert_eq!(asked.status, 202, "{asked:?}");
+            } else {
+                asked.assert_problem(403, "insufficient_scope");
+                assert!(challenge(&asked).contains("scope=\"submit-accepted\""), "{asked:?}");
+            }
+        }
+    }
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 4);
+
+    // It makes the other calls of submitters, and no more.
+    let path = database
+        .value("select '/v1/direct/' || id from tidegate.request where submitter = 'outbox' order by id limit 1")
+        .await;
+    assert_eq!(api.bearing(&outbox).get(&path).await.status, 202);
+    for path in ["/v1/responses", "/v1/admin/queues/tx/pause"] {
+        let refused = api.bearing(&outbox).post(path, &json!({"response": 1})).await;
+        refused.assert_problem(403, "insufficient_scope");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn health_needs_no_key() {
     let database = TestDatabase::new().await;
     key(&database, "any", &[Scope::Admin]).await;

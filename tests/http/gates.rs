@@ -3,7 +3,7 @@ use std::sync::Arc;
 use chrono::{Duration, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
-use tidegate::store::Submitted;
+use tidegate::store::{GroupTerms, Submitted};
 
 use super::{Answer, Api, answer, hold_submissions, let_go, until_submissions_wait};
 use crate::support::{TestDatabase, eventually, race::submit_many, raw};
@@ -100,6 +100,66 @@ async fn a_replay_is_answered_while_the_gate_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_elsewhere_passes_a_closed_gate_and_a_full_quota() {
+    let database = exact().await;
+    database
+        .execute("select tidegate.quota_set(kind => 'direct', high_water => 1, low_water => 0)")
+        .await;
+    submit_many(&database, "direct", 1).await;
+    close(&database).await;
+    let api = Api::of(&database).await;
+    eventually("the node knows", || async {
+        api.post("/v1/direct", &json!({})).await.status == 429
+    })
+    .await;
+    let accepted = |path: &str, body| api.posting(path, &body).header("tidegate-admission", "accepted");
+
+    let single = answer(accepted("/v1/direct", json!({"n": 1}))).await;
+    assert_eq!(single.status, 202, "{single:?}");
+    assert_eq!(single.body["position"], 1);
+    let keyed = || accepted("/v1/direct", json!({"n": 2})).header("idempotency-key", "k");
+    assert_eq!(answer(keyed()).await.status, 202);
+    assert_eq!(answer(keyed()).await.header("idempotency-replayed"), "true");
+    for key in [None, Some("b")] {
+        let mut batch = accepted("/v1/direct/batch", json!([3, 4]));
+        if let Some(key) = key {
+            batch = batch.header("idempotency-key", key);
+        }
+        assert_eq!(answer(batch).await.status, 202);
+    }
+    // Those that arrive together with others, of which the gate refuses each.
+    let held = hold_submissions(&database).await;
+    let together: Vec<_> = (0..6)
+        .map(|n| {
+            let posting = match n % 2 {
+                0 => accepted("/v1/direct", json!({"n": n})),
+                _ => api.posting("/v1/direct", &json!({"n": n})),
+            };
+            tokio::spawn(answer(posting.header("idempotency-key", n.to_string())))
+        })
+        .collect();
+    until_submissions_wait(&database, 2).await;
+    let_go(held).await;
+    for (n, answer) in join_all(together).await.into_iter().enumerate() {
+        assert_eq!(answer.unwrap().status, if n % 2 == 0 { 202 } else { 429 }, "{n}");
+    }
+
+    // They count: in the queue, and in the quota.
+    let counted = "select count(*) from tidegate.quota_usage where gate = 'kind direct'";
+    assert_eq!(database.number(counted).await, 10);
+    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 10);
+    for path in ["/v1/direct", "/v1/direct/batch"] {
+        let refused = api.post_with_key(path, "l", &json!([1])).await;
+        refused.assert_problem(429, "gate_closed");
+        for value in ["enforce", "Accepted", "accepted,accepted", ""] {
+            let refused = answer(api.posting(path, &json!([1])).header("tidegate-admission", value)).await;
+            refused.assert_problem(400, "invalid_header");
+            assert!(refused.detail().contains("Tidegate-Admission"), "{refused:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
     let database = exact().await;
     let api = Arc::new(Api::of(&database).await);
@@ -140,7 +200,7 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
 
     let submitted = database
         .store
-        .submit_group("direct", &payloads, None, None, None, None)
+        .submit_group("direct", &payloads, None, None, GroupTerms::default())
         .await
         .unwrap();
 

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tidegate::{
     database::{self, PoolSettings},
     schema,
-    store::{Admission, Store, Submission, Submitted},
+    store::{Admission, GroupTerms, Store, Submission, Submitted},
     worker::{self, WorkerOptions},
 };
 use tokio_util::sync::CancellationToken;
@@ -102,11 +102,15 @@ async fn submit_bulk() {
     } else {
         admission()
     };
+    let terms = GroupTerms {
+        not_before: tomorrow,
+        ..GroupTerms::default()
+    };
     let begun = Instant::now();
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
             store
-                .submit_group(&kind, &payloads, None, None, tomorrow, None)
+                .submit_group(&kind, &payloads, None, None, terms)
                 .await
         } else {
             store
