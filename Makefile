@@ -83,6 +83,13 @@ test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidega
 	cargo build -p tidegate -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
 
+.PHONY: test-workers
+test-workers: setup ## Run the workers in Python and TypeScript against a real Tidegate (T=rate for some of the tests)
+	tests/foreign_workers/prepare
+	cargo build -p tidegate --bins
+	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/foreign_workers/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
+	  $(if $(T),-k "$(T)") tests/foreign_workers
+
 .PHONY: lint
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check

@@ -1,0 +1,84 @@
+"""What a stage gets and returns. A stage is an async function from a payload and its context to an outcome."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+Json: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Context:
+    """The request of a call. `id` is the idempotency key towards the downstream: any call may come again."""
+
+    id: UUID
+    kind: str
+    attempt: int
+    attempts_max: int
+    deadline: datetime
+    submitter: str | None
+    timeout: float
+    """The seconds after which the call is cancelled."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set when the call is cancelled, for code in other threads: async code gets a CancelledError."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The request can run: its check has passed."""
+
+
+@dataclass(frozen=True)
+class Snooze:
+    """The request cannot run yet; it is checked again `after` seconds, or as the policy has it. Uses no attempt."""
+
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The request can never run."""
+
+    code: str
+    message: str
+    retryable: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The downstream took the request: under this reference, perhaps with the response (None: it comes later)."""
+
+    reference: str | None = None
+    response: Json = None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The downstream refused the request permanently."""
+
+    code: str
+    message: str
+    retryable: bool = False
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The check or the send did not succeed; another attempt may: `after` seconds, or as the policy has it."""
+
+    code: str
+    message: str
+    after: float | None = None
+    may_have_left: bool = True
+    """False only if the downstream has certainly not received the request with this attempt."""
+    retryable: bool = True
+
+
+Check: TypeAlias = Callable[[Json, Context], Awaitable[Passed | Snooze | Retry | Failed]]
+Send: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | Retry | Rejected]]
+FindReceipt: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | None]]
+Outcome: TypeAlias = Passed | Snooze | Failed | Receipt | Rejected | Retry

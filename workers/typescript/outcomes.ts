@@ -1,0 +1,43 @@
+// What a stage gets and returns. A stage is an async function from a payload and its context to an outcome.
+
+export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+
+/** The request of a call. `id` is the idempotency key towards the downstream: any call may come again. */
+export interface Context {
+  readonly id: string;
+  readonly kind: string;
+  readonly attempt: number;
+  readonly attemptsMax: number;
+  readonly deadline: Date;
+  readonly submitter: string | null;
+  /** The seconds after which the call is cancelled. */
+  readonly timeout: number;
+  /** Aborted when the call is cancelled: its answer is not awaited any more. */
+  readonly signal: AbortSignal;
+}
+
+/** The request can run: its check has passed. */
+export type Passed = { outcome: "passed" };
+
+/** It cannot run yet: it is checked again after these seconds, or as the policy has it. Uses no attempt. */
+export type Snooze = { outcome: "snooze"; after?: number };
+
+/** It can never run. */
+export type Failed = { outcome: "failed"; code: string; message: string; retryable?: boolean };
+
+/** The downstream took it: under this reference, perhaps with the response, which otherwise comes later. */
+export type Receipt = { outcome: "receipt"; reference?: string; response?: Json };
+
+/** The downstream refused it permanently. */
+export type Rejected = { outcome: "rejected"; code: string; message: string; retryable?: boolean };
+
+/**
+ * The check or the send did not succeed; another attempt may: after these seconds, or as the policy has it.
+ * `mayHaveLeft` is false only if the downstream has certainly not received the request with this attempt.
+ */
+export type Retry = { outcome: "retry"; code: string; message: string; after?: number; mayHaveLeft?: boolean };
+
+export type Outcome = Passed | Snooze | Failed | Receipt | Rejected | Retry;
+export type Check = (payload: Json, context: Context) => Promise<Passed | Snooze | Retry | Failed>;
+export type Send = (payload: Json, context: Context) => Promise<Receipt | Retry | Rejected>;
+export type FindReceipt = (payload: Json, context: Context) => Promise<Receipt | null>;
