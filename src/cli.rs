@@ -16,6 +16,7 @@ mod gate;
 mod get;
 mod init;
 mod key;
+mod kind;
 mod migrate;
 mod pause;
 mod recover;
@@ -78,6 +79,9 @@ enum Command {
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
     Config(config::Config),
+    /// Make and list kinds
+    #[command(subcommand)]
+    Kind(kind::Kind),
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
@@ -150,6 +154,7 @@ impl Cli {
             Command::Migrate(command) => command.run(global).await,
             Command::Init(command) => command.run(global).await,
             Command::Config(command) => command.run(global).await,
+            Command::Kind(command) => command.run(global).await,
             Command::Key(command) => command.run(global).await,
             Command::Gate(command) => command.run(global).await,
             Command::Serve(command) => command.run(global).await,

@@ -53,6 +53,7 @@ mod connections;
 mod errors;
 mod gates;
 mod keys;
+mod kinds;
 mod lists;
 mod news;
 mod operations;
@@ -74,7 +75,7 @@ use sqlx::{
 };
 
 pub use self::{
-    answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, lists::*, news::*, operations::*,
+    answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, kinds::*, lists::*, news::*, operations::*,
     outlooks::*, policies::*, recovery::*, settles::*, statistics::*, submissions::*, timeouts::*,
     webhook_operations::*, webhooks::*,
 };

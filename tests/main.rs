@@ -30,10 +30,12 @@ mod cli {
     pub mod contracts;
     pub mod gates;
     pub mod keys;
+    pub mod kinds;
 }
 mod config {
     pub mod doors;
     pub mod history;
+    pub mod kind_add;
     pub mod kinds;
     pub mod live;
     pub mod names;

@@ -102,12 +102,7 @@ begin
           constraint = coalesce(v_constraint, ''),
           message = format('%s is refused: %s', v_row.changes_text,
             coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
-          hint = coalesce((
-            select 'allowed: ' || regexp_replace(substring(pg_get_constraintdef(c.oid, true) from '^CHECK [(](.*)[)]$'),
-              '::(text|numeric|integer|interval)([[]])?', '', 'g')
-            from pg_constraint as c
-            where c.conname = v_constraint and c.connamespace = 'tidegate'::regnamespace
-          ), 'nothing has changed');
+          hint = coalesce(tidegate_internal.constraint_hint(v_constraint), 'nothing has changed');
     end;
   end loop;
 

@@ -1,8 +1,9 @@
-//! The calls of operators: configuration, queues, gates and quotas. One router, so that one layer guards all of it.
+//! The calls of operators: configuration, kinds, queues, gates and quotas. One router, so that one layer guards all of it.
 
 mod changes;
 mod config;
 mod gates;
+mod kinds;
 mod queues;
 mod quotas;
 mod schemas;
@@ -28,6 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(config::settings, config::change_settings))
         .routes(routes!(config::settings_history))
         .routes(routes!(config::setting))
+        .routes(routes!(kinds::kinds, kinds::add_kind))
         .routes(routes!(queues::queues))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))

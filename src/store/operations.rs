@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 use super::Store;
 use crate::{error::Result, request::Stage};
 
-/// A setting that `initialise` wrote.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+/// A setting that `initialise` or `kind_add` wrote.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = MadeSetting)]
 pub struct Setting {
     /// Its row, such as `queue tx`.
     pub subject: String,

@@ -44,6 +44,7 @@ async fn help_names_every_command_and_says_how_to_begin() {
     for word in [
         "migrate",
         "init",
+        "kind",
         "serve",
         "submit",
         "get",
@@ -89,7 +90,7 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
 
     let refused = run(&database.url, &["submit", "direct"]).await;
     assert!(!refused.status.success());
-    assert!(err(&refused).contains("tidegate init"), "{}", err(&refused));
+    assert!(err(&refused).contains("tidegate kind add"), "{}", err(&refused));
 
     let settings = run(&database.url, &["init"]).await;
     assert!(

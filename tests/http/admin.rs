@@ -456,3 +456,84 @@ async fn a_node_that_is_full_can_still_be_paused() {
 
     assert_eq!(paused.body["changed"], Value::Bool(true));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_is_made_listed_and_takes_submissions_at_once() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let payout = json!({"name": "payout", "flow": "direct", "per_seconds": 0.5});
+
+    let made = api.post("/v1/admin/kinds", &payout).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let rate = json!({"subject": "queue payout", "name": "per_seconds", "value": "0.5"});
+    assert!(made.body["made"].as_array().unwrap().contains(&rate), "{made:?}");
+    let again = api.post("/v1/admin/kinds", &payout).await;
+    assert_eq!((again.status.as_u16(), &again.body), (200, &json!({"made": []})));
+    api.submit("payout").await;
+    let checked = json!({
+        "name": "report", "flow": "decrypt", "tx_queue": "payout", "readiness_queue": "checks", "response_threshold": 3,
+        "max_concurrency": 9.0, "high_water": 7, "low_water": 2
+    });
+    assert_eq!(api.post("/v1/admin/kinds", &checked).await.status, 200);
+
+    let kinds = api.get("/v1/admin/kinds").await;
+    let kinds = kinds.body["kinds"].as_array().unwrap();
+    for kind in [
+        json!({
+            "name": "report", "flow": "decrypt", "readiness_queue": "checks", "tx_queue": "payout",
+            "response_threshold": 3, "per_seconds": 0.5, "max_concurrency": 9
+        }),
+        json!({
+            "name": "payout", "flow": "direct", "readiness_queue": null, "tx_queue": "payout",
+            "response_threshold": 1, "per_seconds": 0.5, "max_concurrency": null
+        }),
+    ] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    let gate = api.get("/v1/admin/gates/checks").await;
+    assert_eq!(
+        (&gate.body["high_water"], &gate.body["low_water"]),
+        (&json!(7), &json!(2))
+    );
+    let history = api.get("/v1/admin/config/history?name=payout").await;
+    assert_eq!(history.body["changes"][0]["on_behalf_of"], "http");
+
+    for (body, status, code, words) in [
+        (
+            json!({"name": "payout", "flow": "proof"}),
+            400,
+            "invalid_request",
+            "exists with flow direct",
+        ),
+        (
+            json!({"name": "a b", "flow": "direct"}),
+            400,
+            "invalid_request",
+            "lower snake case",
+        ),
+        (
+            json!({"name": "p", "flow": "direct", "tx_queue": "checks"}),
+            400,
+            "invalid_request",
+            "readiness stage",
+        ),
+        (
+            json!({"name": "p", "flow": "sideways"}),
+            400,
+            "invalid_body",
+            "sideways",
+        ),
+        (
+            json!({"name": "p", "flow": "direct", "speed": 1}),
+            400,
+            "invalid_body",
+            "speed",
+        ),
+        (json!({"flow": "direct"}), 400, "invalid_body", "name"),
+        (json!({"name": "p\u{0}", "flow": "direct"}), 422, "unstorable", ""),
+    ] {
+        let refused = api.post("/v1/admin/kinds", &body).await;
+        refused.assert_problem(status, code);
+        assert!(refused.detail().contains(words), "{refused:?}");
+    }
+}

@@ -1,0 +1,124 @@
+//! `tidegate kind`
+
+use std::{process::ExitCode, str::FromStr};
+
+use clap::{Args, Subcommand};
+
+use super::{GlobalArgs, table::or_dash};
+use crate::{request::Flow, store};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Kind {
+    /// Make a kind that takes submissions at once, and those of its queues that are missing
+    ///
+    /// Prints the settings that it made. An existing kind and existing queues stay as they are; change them with
+    /// `tidegate config set` and `tidegate gate set`.
+    Add(Add),
+    /// Show every kind with its queues and their limits
+    List,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Add {
+    /// Its name, in lower snake case
+    name: String,
+    /// The statuses that its requests pass through: direct (send, response), proof (send, verdict) or decrypt (check,
+    /// send, response or shares)
+    #[arg(long)]
+    flow: Flow,
+    /// How many sends the fleet makes, such as 20/s, 90/min or 1000/h; no limit unless given
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// How many readiness checks the fleet has under way; no limit unless given
+    #[arg(long, value_name = "N")]
+    concurrency: Option<i32>,
+    /// How many shares complete a request of flow decrypt
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threshold: i32,
+    /// The queue in which its requests wait to be sent [default: one of the kind's name]
+    #[arg(long, value_name = "QUEUE")]
+    tx_queue: Option<String>,
+    /// The queue in which its requests wait for their check [default: one of the kind's name and _readiness]
+    #[arg(long, value_name = "QUEUE")]
+    readiness_queue: Option<String>,
+}
+
+/// Sends per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rate(f64);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
+        let seconds = match unit.trim() {
+            "s" => 1.0,
+            "min" => 60.0,
+            "h" => 3600.0,
+            _ => return Err("a rate is a number per s, min or h, such as 20/s or 90/min".to_owned()),
+        };
+        match count.trim().parse::<f64>() {
+            Ok(count) if count.is_finite() => Ok(Self(count / seconds)),
+            _ => Err(format!("\"{count}\" is not a number")),
+        }
+    }
+}
+
+impl Add {
+    /// The kind as the command line describes it.
+    fn kind(self) -> store::Kind {
+        let mut kind = store::Kind::new(self.name, self.flow).threshold(self.threshold);
+        kind.rate = self.rate.map(|Rate(per_second)| per_second);
+        kind.concurrency = self.concurrency;
+        kind.tx_queue = self.tx_queue;
+        kind.readiness_queue = self.readiness_queue;
+        kind
+    }
+}
+
+impl Kind {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
+        let store = &connected.store;
+        match self {
+            Self::Add(add) => {
+                let kind = add.kind();
+                let made = store.kind_add(&kind).await?;
+                let none = format!("nothing changed: kind \"{}\" exists, and stays as it is", kind.name());
+                connected.print_rows(made, &none, "set for  name  value", |setting| {
+                    [setting.subject, setting.name, setting.value]
+                })
+            }
+            Self::List => {
+                let header = "kind  flow  readiness queue  tx queue  threshold  per second  concurrency";
+                connected.print_rows(store.kinds(None).await?, "there is no kind", header, |kind| {
+                    [
+                        kind.name,
+                        kind.flow,
+                        or_dash(kind.readiness_queue),
+                        kind.tx_queue,
+                        kind.response_threshold.to_string(),
+                        or_dash(kind.per_seconds),
+                        or_dash(kind.max_concurrency),
+                    ]
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rate;
+
+    #[test]
+    fn a_rate_is_a_number_per_second_minute_or_hour() {
+        for (text, per_second) in [("20/s", 20.0), ("90/min", 1.5), ("1800 / h", 0.5), ("0.25", 0.25)] {
+            assert_eq!(text.parse(), Ok(Rate(per_second)), "{text}");
+        }
+        for text in ["", "/s", "20/day", "fast", "inf/s", "20/s/s"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+    }
+}

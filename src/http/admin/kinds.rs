@@ -1,0 +1,121 @@
+//! Kinds: making and listing them.
+
+use std::sync::Arc;
+
+use axum::{Json as JsonAnswer, extract::State};
+use serde::{Deserialize, Serialize};
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::{
+    AdminStore, Answer,
+    gates::{present, whole_if_present},
+};
+use crate::{
+    http::{
+        Api,
+        body::Json,
+        openapi::{
+            refusals::{Call, Changing, Refusals, WithBody},
+            schemas::words,
+        },
+    },
+    request::Flow,
+    store::{Kind, KindOverview, Setting},
+};
+
+/// Kinds.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Kinds {
+    kinds: Vec<KindOverview>,
+}
+
+/// Every kind with its queues and their limits.
+#[utoipa::path(
+    get,
+    path = "/v1/admin/kinds",
+    responses((status = 200, description = "The kinds", body = Kinds), Refusals<Call>),
+)]
+pub(super) async fn kinds(State(api): State<Arc<Api>>) -> Answer<Kinds> {
+    let kinds = api.store.kinds(None).await?;
+    Ok(JsonAnswer(Kinds { kinds }))
+}
+
+fn flows() -> RefOr<Schema> {
+    words(Flow::ALL.iter().map(|flow| flow.as_str()))
+}
+
+/// A kind to make. The limits and marks are those of its queues that are missing.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewKind {
+    /// Its name.
+    #[schema(pattern = "^[a-z][a-z0-9_]{0,62}$", example = "payout")]
+    name: String,
+    /// The statuses that its requests pass through.
+    #[schema(schema_with = flows)]
+    flow: Flow,
+    /// The queue in which its requests wait to be sent: one of the kind's name unless given.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, pattern = "^[a-z][a-z0-9_]{0,39}$")]
+    tx_queue: Option<String>,
+    /// The queue in which its requests wait for their check, for flow decrypt: one of the kind's name and
+    /// `_readiness` unless given.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, pattern = "^[a-z][a-z0-9_]{0,39}$")]
+    readiness_queue: Option<String>,
+    /// How many shares complete a request of flow decrypt: 1 unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647, default = 1)]
+    response_threshold: Option<i32>,
+    /// How many sends per second the fleet makes; no limit unless given.
+    #[schema(minimum = 0, maximum = 1_000_000, example = 20)]
+    per_seconds: Option<f64>,
+    /// How many readiness checks the fleet has under way; no limit unless given. Only for flow decrypt.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 0, maximum = 2_147_483_647)]
+    max_concurrency: Option<i32>,
+    /// The depth at which the gates of its queues close: 2000 unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647, default = 2000)]
+    high_water: Option<i32>,
+    /// The depth at which they open again: half of `high_water` unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
+    low_water: Option<i32>,
+}
+
+/// The result of making a kind.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MadeKind {
+    /// The settings that the call made; none if the kind existed.
+    made: Vec<Setting>,
+}
+
+/// Make a kind that takes submissions at once.
+///
+/// Makes those of its queues that are missing, too. An existing kind and existing queues stay as they are; 400 when the
+/// kind exists with another flow or other queues.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/kinds",
+    request_body(content = NewKind),
+    responses(
+        (status = 200, description = "The kind is there, on every node", body = MadeKind),
+        Refusals<(Call, WithBody, Changing)>,
+    ),
+)]
+pub(super) async fn add_kind(AdminStore(store): AdminStore, Json(new): Json<NewKind>) -> Answer<MadeKind> {
+    let mut kind = Kind::new(new.name, new.flow);
+    kind.tx_queue = new.tx_queue;
+    kind.readiness_queue = new.readiness_queue;
+    kind.rate = new.per_seconds;
+    kind.concurrency = new.max_concurrency;
+    kind.low_water = new.low_water;
+    kind.threshold = new.response_threshold.unwrap_or(kind.threshold);
+    kind.high_water = new.high_water.unwrap_or(kind.high_water);
+    let made = store.kind_add(&kind).await?;
+    Ok(JsonAnswer(MadeKind { made }))
+}

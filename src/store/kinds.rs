@@ -1,0 +1,167 @@
+//! Kinds: making them with their queues, and listing them.
+
+use serde::Serialize;
+use sqlx::FromRow;
+use utoipa::ToSchema;
+
+use super::{Setting, Store};
+use crate::{error::Result, request::Flow};
+
+/// A kind to make, with the limits of those of its queues that are missing.
+///
+/// ```
+/// # use tidegate::store::Kind;
+/// let payout = Kind::direct("payout").rate(20.0);
+/// let report = Kind::decrypt("report").concurrency(50).threshold(3);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kind {
+    name: String,
+    flow: Flow,
+    pub(crate) tx_queue: Option<String>,
+    pub(crate) readiness_queue: Option<String>,
+    pub(crate) threshold: i32,
+    pub(crate) rate: Option<f64>,
+    pub(crate) concurrency: Option<i32>,
+    pub(crate) high_water: i32,
+    pub(crate) low_water: Option<i32>,
+}
+
+impl Kind {
+    /// A kind whose requests are sent and answered.
+    #[must_use]
+    pub fn direct(name: impl Into<String>) -> Self {
+        Self::new(name, Flow::Direct)
+    }
+
+    /// A kind whose requests are sent and get a verdict.
+    #[must_use]
+    pub fn proof(name: impl Into<String>) -> Self {
+        Self::new(name, Flow::Proof)
+    }
+
+    /// A kind whose requests are checked first, then sent, and answered by one response or by shares.
+    #[must_use]
+    pub fn decrypt(name: impl Into<String>) -> Self {
+        Self::new(name, Flow::Decrypt)
+    }
+
+    /// A kind of this flow.
+    #[must_use]
+    pub fn new(name: impl Into<String>, flow: Flow) -> Self {
+        Self {
+            name: name.into(),
+            flow,
+            tx_queue: None,
+            readiness_queue: None,
+            threshold: 1,
+            rate: None,
+            concurrency: None,
+            high_water: 2000,
+            low_water: None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The queue in which its requests wait to be sent: by default one of the kind's name. Kinds of one queue share its
+    /// rate.
+    #[must_use]
+    pub fn tx_queue(mut self, queue: impl Into<String>) -> Self {
+        self.tx_queue = Some(queue.into());
+        self
+    }
+
+    /// The queue in which its requests wait for their check: by default one of the kind's name and `_readiness`.
+    #[must_use]
+    pub fn readiness_queue(mut self, queue: impl Into<String>) -> Self {
+        self.readiness_queue = Some(queue.into());
+        self
+    }
+
+    /// How many shares complete a request of flow decrypt: 1 by default.
+    #[must_use]
+    pub fn threshold(mut self, shares: i32) -> Self {
+        self.threshold = shares;
+        self
+    }
+
+    /// How many sends per second the whole fleet makes; no limit by default.
+    #[must_use]
+    pub fn rate(mut self, per_second: impl Into<f64>) -> Self {
+        self.rate = Some(per_second.into());
+        self
+    }
+
+    /// How many readiness checks the whole fleet has under way; no limit by default.
+    #[must_use]
+    pub fn concurrency(mut self, checks: i32) -> Self {
+        self.concurrency = Some(checks);
+        self
+    }
+
+    /// The depth at which the gates of its queues close, 2000 by default.
+    #[must_use]
+    pub fn high_water(mut self, messages: i32) -> Self {
+        self.high_water = messages;
+        self
+    }
+
+    /// The depth at which they open again: half of the high mark by default.
+    #[must_use]
+    pub fn low_water(mut self, messages: i32) -> Self {
+        self.low_water = Some(messages);
+        self
+    }
+}
+
+/// A kind, with the limits of its queues.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, ToSchema)]
+pub struct KindOverview {
+    /// Its name.
+    pub name: String,
+    /// Its flow: `decrypt`, `proof` or `direct`.
+    #[schema(pattern = "^(decrypt|proof|direct)$")]
+    pub flow: String,
+    /// The queue in which its requests wait for their check; null for a flow without one.
+    #[schema(required)]
+    pub readiness_queue: Option<String>,
+    /// The queue in which its requests wait to be sent.
+    pub tx_queue: String,
+    /// How many shares complete a request.
+    pub response_threshold: i32,
+    /// Sends per second from its tx queue; null for no limit.
+    #[schema(required)]
+    pub per_seconds: Option<f64>,
+    /// Checks at once from its readiness queue; null for no limit, or no such queue.
+    #[schema(required)]
+    pub max_concurrency: Option<i32>,
+}
+
+impl Store {
+    /// Makes a kind and those of its queues that are missing: `tidegate.kind_add`. Returns the settings that it made,
+    /// none if the kind exists.
+    ///
+    /// # Errors
+    ///
+    /// The kind exists with another flow or other queues; an invalid name or value; a database error.
+    pub async fn kind_add(&self, kind: &Kind) -> Result<Vec<Setting>> {
+        run!(self, fetch_all query_as "kind_add.sql"(
+            &kind.name, kind.flow.as_str(), kind.tx_queue.as_deref(), kind.readiness_queue.as_deref(), kind.threshold,
+            kind.rate, kind.concurrency, kind.high_water, kind.low_water, self.actor.as_deref()
+        ))
+    }
+
+    /// The kind of a name, or every kind.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn kinds(&self, name: Option<&str>) -> Result<Vec<KindOverview>> {
+        run!(self, fetch_all query_as "kinds.sql"(name))
+    }
+}

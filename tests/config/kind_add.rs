@@ -1,0 +1,227 @@
+//! Does `kind_add` make a kind that works at once, and leave alone what exists?
+
+use tidegate::schema;
+
+use crate::support::{
+    TestDatabase,
+    sql::{column, refused, run, value},
+    until_blocked,
+};
+
+/// The rows of a call of `kind_add`, one text each.
+fn added(call: &str) -> String {
+    format!("select format('%s: %s %s', subject, name, value) from tidegate.kind_add({call})")
+}
+
+const CONFIGURATION: &str = "select jsonb_build_array(
+    (select jsonb_agg(q order by name) from tidegate.queue as q), (select jsonb_agg(k order by name) from tidegate.kind as k),
+    (select jsonb_agg(g order by queue) from tidegate.gate as g), (select jsonb_agg(s) from tidegate.setting as s)
+  )";
+
+const NO_ROWS: [&str; 0] = [];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
+    let database = TestDatabase::empty().await;
+    schema::migrate(&database.url).await.unwrap();
+    let mut session = database.session().await;
+
+    let made = column(
+        &mut session,
+        &added("'payout', 'direct', per_seconds => 20, actor => 'ann'"),
+    )
+    .await;
+    assert_eq!(
+        made,
+        [
+            "setting: event_retention 30 days",
+            "setting: safety_margin 0.2",
+            "queue payout: stage tx",
+            "queue payout: per_seconds 20",
+            "gate payout: high_water/low_water 2000/1000",
+            "kind payout: flow direct",
+            "kind payout: tx_queue payout",
+            "kind payout: response_threshold 1",
+            "kind payout: retention 30 days",
+            "kind payout: processing_ms 2000",
+            "kind payout: tx_confirmation_ms 100",
+        ]
+    );
+    let made = column(
+        &mut session,
+        &added("'report', 'decrypt', tx_queue => 'payout', response_threshold => 3, max_concurrency => 50, high_water => 90"),
+    )
+    .await;
+    assert_eq!(
+        made,
+        [
+            "queue report_readiness: stage readiness",
+            "queue report_readiness: max_concurrency 50",
+            "gate report_readiness: high_water/low_water 90/45",
+            "kind report: flow decrypt",
+            "kind report: readiness_queue report_readiness",
+            "kind report: tx_queue payout",
+            "kind report: response_threshold 3",
+            "kind report: retention 30 days",
+            "kind report: readiness_ms 2000",
+            "kind report: processing_ms 4000",
+            "kind report: tx_confirmation_ms 100",
+        ]
+    );
+    column(&mut session, &added("'vote', 'proof'")).await;
+
+    for (kind, queue) in [("payout", "payout"), ("report", "report_readiness"), ("vote", "vote")] {
+        assert_eq!(
+            value(
+                &mut session,
+                &format!("select row(outcome, queue) from tidegate.submit('{kind}', '{{}}')")
+            )
+            .await,
+            format!("(accepted,{queue})")
+        );
+    }
+    let actors = "select distinct on_behalf_of from tidegate.config_change where row_key = 'payout'";
+    assert_eq!(column(&mut session, actors).await, ["ann"]);
+    assert_eq!(
+        column(
+            &mut session,
+            "select name from tidegate.check_invariants() where violations > 0"
+        )
+        .await,
+        NO_ROWS
+    );
+
+    let before = value(&mut session, CONFIGURATION).await;
+    assert_eq!(
+        column(&mut session, "select subject from tidegate.initialise()").await,
+        NO_ROWS,
+        "no limit is a choice"
+    );
+    assert_eq!(value(&mut session, CONFIGURATION).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_existing_kind_stays_as_it_is_and_another_flow_or_queue_is_refused() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    run(&mut session, "select tidegate.kind_add('report', 'decrypt', 'tx')").await;
+    let before = value(&mut session, CONFIGURATION).await;
+
+    for again in [
+        "'report', 'decrypt'",
+        "'report', 'decrypt', 'tx', 'report_readiness'",
+        "'report', 'decrypt', per_seconds => 7, response_threshold => 9, high_water => 5",
+    ] {
+        assert_eq!(column(&mut session, &added(again)).await, NO_ROWS, "{again}");
+    }
+    for (other, words) in [
+        (
+            "'report', 'direct'",
+            "exists with flow decrypt and tx_queue tx and readiness_queue report_readiness, and was given flow direct",
+        ),
+        (
+            "'report', 'decrypt', 'other'",
+            "and was given flow decrypt and tx_queue other",
+        ),
+        (
+            "'report', 'decrypt', readiness_queue => 'readiness'",
+            "tx_queue report and readiness_queue readiness",
+        ),
+        (
+            "'direct', 'direct', readiness_queue => 'readiness'",
+            "readiness_queue readiness",
+        ),
+    ] {
+        let refusal = refused(&mut session, &added(other)).await;
+        assert_eq!(refusal.code, "TG007", "{other}");
+        assert!(refusal.message.contains(words), "{other}: {refusal:?}");
+        assert!(refusal.hint.contains("tidegate config set"), "{refusal:?}");
+    }
+
+    assert_eq!(value(&mut session, CONFIGURATION).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_kind_is_refused_with_a_sentence_and_leaves_nothing() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    let before = value(&mut session, CONFIGURATION).await;
+    let long = format!("'{}', 'direct'", "a".repeat(41));
+    for (call, words, hint) in [
+        ("'Pay out', 'direct'", "queue name is lower snake case", "^[a-z]"),
+        (&long, "queue name is lower snake case", "{0,39}"),
+        ("'admin', 'direct'", "kind name is not admin or responses", "allowed: "),
+        ("null, 'direct'", "null value", "nothing has changed"),
+        (
+            "'p', 'directly'",
+            "there is no flow \"directly\"; there are: decrypt, proof, direct",
+            "nothing",
+        ),
+        ("'p', null", "there is no flow", "nothing"),
+        (
+            "'p', 'direct', per_seconds => -1",
+            "queue per seconds is zero to a million",
+            "per_seconds",
+        ),
+        (
+            "'p', 'direct', per_seconds => 'infinity'",
+            "queue per seconds is zero to a million",
+            "per_seconds",
+        ),
+        (
+            "'p', 'direct', max_concurrency => 5",
+            "max_concurrency limits readiness checks",
+            "nothing",
+        ),
+        (
+            "'p', 'decrypt', max_concurrency => -5",
+            "queue max concurrency is not negative",
+            "max_concurrency",
+        ),
+        (
+            "'p', 'direct', response_threshold => 2",
+            "kind threshold needs a decrypt",
+            "response_threshold",
+        ),
+        (
+            "'p', 'direct', readiness_queue => 'readiness'",
+            "kind has a readiness queue iff decrypt",
+            "flow",
+        ),
+        (
+            "'p', 'direct', tx_queue => 'readiness'",
+            "serves the readiness stage",
+            "nothing",
+        ),
+        ("'p', 'decrypt', 'q', 'q'", "stage", "nothing"),
+        ("'p', 'direct', high_water => 5, low_water => 5", "low", "low_water"),
+    ] {
+        let refusal = refused(&mut session, &added(call)).await;
+        assert_eq!(refusal.code, "TG007", "{call}: {refusal:?}");
+        assert!(
+            refusal.message.starts_with("kind ") && refusal.message.contains(words),
+            "{call}: {refusal:?}"
+        );
+        assert!(refusal.hint.contains(hint), "{call}: {refusal:?}");
+    }
+    assert_eq!(value(&mut session, CONFIGURATION).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_programs_that_add_one_kind_at_the_same_time_make_it_once() {
+    let database = TestDatabase::new().await;
+    let (mut first, mut second) = (database.session().await, database.session().await);
+    run(&mut first, "begin; select tidegate.kind_add('payout', 'direct')").await;
+
+    let again = tokio::spawn(async move { column(&mut second, &added("'payout', 'direct'")).await });
+    until_blocked(&database, 1).await;
+    run(&mut first, "commit").await;
+
+    assert_eq!(again.await.unwrap(), NO_ROWS);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.kind where name = 'payout'")
+            .await,
+        1
+    );
+}
