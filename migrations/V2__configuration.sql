@@ -112,6 +112,9 @@ create table tidegate.policy (
   adaptive_slo         numeric default 0.01,
   adaptive_interval_ms integer,
   adaptive_k_margin    integer not null default 1,
+  adaptive_alarm_samples  integer not null default 32,
+  adaptive_best_case      text not null default 'usual',
+  adaptive_interval_calls integer,
   primary key (kind, stage),
   constraint policy_attempts_is_one_to_a_thousand check (attempts between 1 and 1000),
   constraint policy_base_is_not_negative check (base_ms >= 0),
@@ -150,7 +153,10 @@ create table tidegate.policy (
   constraint policy_adaptive_interval_is_above_the_timeout_up_to_an_hour check (
     adaptive_interval_ms between 1 and 3600000 and (timeout_mode <> 'adaptive' or adaptive_interval_ms > timeout_ms)
   ),
-  constraint policy_adaptive_k_margin_is_one_to_a_thousand check (adaptive_k_margin between 1 and 1000)
+  constraint policy_adaptive_k_margin_is_one_to_a_thousand check (adaptive_k_margin between 1 and 1000),
+  constraint policy_adaptive_alarm_samples_is_one_to_a_thousand check (adaptive_alarm_samples between 1 and 1000),
+  constraint policy_adaptive_best_case_is_known check (adaptive_best_case in ('usual', 'minimum')),
+  constraint policy_adaptive_interval_calls_is_one_to_a_million check (adaptive_interval_calls between 1 and 1000000)
 );
 
 -- One row: the settings of every kind.

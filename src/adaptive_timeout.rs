@@ -1,8 +1,8 @@
 //! Timeouts that are learned: as short as answers allow, as long as the target failure rate needs, and short again
 //! when the dependency is overloaded.
 //!
-//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and the seed "RTO
-//! Specs", which steers its margin by a target failure rate and detects overload.
+//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and "RTO Specs"
+//! (`docs/sources.md`), which steers its margin by a target failure rate and detects overload.
 //!
 //! - Each sample: `timeout = srtt + k_margin · max(G, K · rttvar)`, within `min` and `max`.
 //! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks
@@ -39,7 +39,7 @@ mod tests;
 use std::{ops::Deref, time::Duration};
 
 pub use self::{
-    config::{Config, ConfigError, Constants},
+    config::{BestCase, Config, ConfigError, Constants},
     estimate::{Estimate, Report, State},
     estimator::Estimator,
 };

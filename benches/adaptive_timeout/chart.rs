@@ -22,8 +22,9 @@ const GAP: f64 = 34.0;
 const BIN: Duration = Duration::from_millis(500);
 
 /// Colour, width of the line and opacity of each, in the order of the runs. Ours is drawn last.
-const STYLES: [(&str, f64, f64); 6] = [
+const STYLES: [(&str, f64, f64); 7] = [
     ("#0b61a4", 2.0, 1.0),
+    ("#a33a6e", 0.8, 0.65),
     ("#8a8a8a", 1.0, 0.7),
     ("#b9a36b", 1.0, 0.8),
     ("#3c3c3c", 1.0, 0.8),
@@ -149,7 +150,7 @@ fn legend(put: &mut impl FnMut(String), runs: &[(String, Run)]) {
             at + 22.0
         ));
         put(format!(r#"<text x="{}" y="46">{name}</text>"#, at + 28.0));
-        at += 122.0;
+        at += 112.0;
     }
     put(format!(
         r##"<rect x="{at}" y="36" width="22" height="12" fill="#f6dcd7"/><text x="{}" y="46">high load, ours</text>"##,

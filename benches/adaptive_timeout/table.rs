@@ -43,7 +43,7 @@ pub(crate) fn results(scenario: &Scenario, max: Duration, calls: &[Call], runs: 
         let (from, to) = span(calls, number);
         for (place, (name, run)) in runs.iter().enumerate() {
             let mut intervals = String::new();
-            if place == 0 {
+            if !run.intervals.is_empty() {
                 let count = |high: bool| {
                     let ended = run.intervals.iter();
                     ended

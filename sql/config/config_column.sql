@@ -30,6 +30,7 @@ select
     when a.attname = 'per_seconds' then 'sends per second'
     when a.attname = 'burst' then 'sends'
     when a.attname = 'max_concurrency' then 'requests'
+    when a.attname = 'adaptive_interval_calls' then 'calls'
     when a.attname in ('high_water', 'low_water') then 'messages'
     when a.attname = 'response_threshold' then 'shares'
     when a.attname in ('safety_margin', 'jitter', 'hedge_share', 'breaker_error_rate', 'heal_retry_rate',

@@ -39,6 +39,9 @@
 --   adaptive_slo: Adaptive mode: share of calls that may time out; null: no target.
 --   adaptive_interval_ms: Adaptive mode: interval, ms; null: 5 s or 2 timeouts.
 --   adaptive_k_margin: Adaptive mode: initial margin, in fours of deviations.
+--   adaptive_alarm_samples: Adaptive mode: computed maxima in a row that are high load.
+--   adaptive_best_case: Adaptive mode: high load's timeout, from usual or minimum times.
+--   adaptive_interval_calls: Adaptive mode: calls that end an interval; null: 20 / slo.
 --   version: Number of changes of the policy, plus one; set by a trigger.
 
 -- table policy_in_force: One row per policy: the version for attempts that begin now.

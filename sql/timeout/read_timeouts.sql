@@ -1,7 +1,8 @@
 -- read_timeouts: The adaptive timeouts of a stage: policy, shared estimator and other processes' load, one row per
 -- known kind of the list.
 --
--- The policy as it is now: `adaptive` is whether the estimator is used at all; `slo` is null without a target.
+-- The policy as it is now: `adaptive` is whether the estimator is used at all; `slo` is null without a target,
+-- `interval_calls` where the target decides how many calls end an interval.
 -- `estimate` is the estimator, null before the first fold: then its version counts as 0. It comes without
 -- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock of `now_us`.
 -- `sequence` numbers the last report of this worker; `others_rps` is what the others report, calls begun per second,
@@ -9,7 +10,8 @@
 create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.stage, worker text)
   returns table (
     kind text, adaptive boolean, timeout_ms integer, min_ms integer, slo float8, interval_ms integer, k_margin integer,
-    estimate jsonb, sequence bigint, others_rps float8, now_us bigint
+    alarm_samples integer, best_case text, interval_calls integer, estimate jsonb, sequence bigint, others_rps float8,
+    now_us bigint
   )
   language plpgsql security definer as $$
 #variable_conflict use_column
@@ -19,7 +21,7 @@ begin
   return query
     select
       p.kind, p.timeout_mode = 'adaptive', p.timeout_ms, p.adaptive_min_ms, p.adaptive_slo::float8, i.interval_ms,
-      p.adaptive_k_margin,
+      p.adaptive_k_margin, p.adaptive_alarm_samples, p.adaptive_best_case, p.adaptive_interval_calls,
       to_jsonb(e) - '{kind,stage,began_at,updated_at}'::text[]
         || jsonb_build_object('began_us', (extract(epoch from e.began_at) * 1000000)::bigint),
       (

@@ -1,6 +1,10 @@
 //! The configuration of an estimator: its bounds, its target, and the constants of its rules.
 
-use std::time::Duration;
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::{UnknownWord, words};
 
 /// Longest time that an estimator handles: no call waits longer for an answer.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
@@ -22,12 +26,22 @@ pub struct Config {
     pub interval: Duration,
     /// The margin to begin with, at least 1: how many times the deviation is added.
     pub k_margin: u32,
+    /// High load begins when so many computed timeouts in a row have reached `max`, and calls of an eighth of those
+    /// samples timed out. The source has 1, and doubts it: one slow answer among thousands would do then. And where
+    /// `max` is hardly more than answers that vary much need, computed timeouts reach it without any overload and
+    /// without a failure.
+    pub alarm_samples: u32,
+    /// The timeout of high load.
+    pub best_case: BestCase,
+    /// An interval ends, and is judged, when so many calls have ended, but no earlier than `max` after its beginning.
+    /// `None`: when more of them would change nothing (`early_close`).
+    pub interval_calls: Option<u32>,
     /// The constants of the rules.
     pub constants: Constants,
 }
 
 impl Default for Config {
-    /// No `max`; `min` 1 ms; SLO 1 %; intervals of 5 s; `k_margin` 1.
+    /// No `max`; `min` 1 ms; SLO 1 %; intervals of 5 s; `k_margin` 1; high load after 32 samples.
     fn default() -> Self {
         Self {
             id: "dependency".to_owned(),
@@ -36,10 +50,23 @@ impl Default for Config {
             slo: Some(0.01),
             interval: Duration::from_secs(5),
             k_margin: 1,
+            alarm_samples: 32,
+            best_case: BestCase::Usual,
+            interval_calls: None,
             constants: Constants::default(),
         }
     }
 }
+
+words!(
+    /// The time that the timeout of high load is computed from.
+    BestCase, "best case", {
+        /// The mean of the best of the last intervals whose calls were mostly answered; without one the minimum.
+        Usual = "usual",
+        /// The shortest answer, as the source has it: an outlier, where there are many.
+        Minimum = "minimum",
+    }
+);
 
 /// The constants of RFC 6298 (2.2, 2.3) and of the seed's overload control.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,12 +88,6 @@ pub struct Constants {
     /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first
     /// sample weighs a tenth.
     pub settled: u32,
-    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed has 1, and doubts it:
-    /// one slow answer among thousands would do then.
-    pub alarm_samples: u32,
-    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly
-    /// more than answers that vary much need, computed timeouts reach it without any overload and without a failure.
-    pub alarm_failures: u32,
     /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered,
     /// 3/4. With fewer it would be a mean of timeouts.
     pub mostly_answered: f64,
@@ -93,8 +114,6 @@ impl Default for Constants {
             enough: 2,
             early_close: 10,
             settled: 8,
-            alarm_samples: 32,
-            alarm_failures: 4,
             mostly_answered: 0.75,
             subsided: 0.75,
             high_load_intervals: 12,
@@ -129,7 +148,8 @@ impl Config {
             constants.enough,
             constants.early_close,
             constants.settled,
-            constants.alarm_samples,
+            self.alarm_samples,
+            self.interval_calls.unwrap_or(1),
             constants.high_load_intervals,
             constants.min_window,
         ];
@@ -163,19 +183,33 @@ impl Config {
         })
     }
 
-    /// How many samples an interval needs to be judged: ⌈`enough` / slo⌉; without an SLO any.
+    /// How many samples an interval needs to be judged: ⌈`enough` / slo⌉, or `interval_calls` if that is less; without
+    /// an SLO any.
     #[must_use]
     pub fn enough_samples(&self) -> u64 {
-        // Checked to be a share: at most u32::MAX / f64::MIN_POSITIVE, which saturates.
-        self.slo
-            .map_or(1, |slo| (f64::from(self.constants.enough) / slo).ceil() as u64)
+        let interval_calls = self.interval_calls.map_or(u64::MAX, u64::from);
+        self.samples_for_slo().map_or(1, |enough| enough.min(interval_calls))
     }
 
     /// After how many samples an interval ends early; never without an SLO.
     pub(super) fn early_samples(&self) -> u64 {
         let early_close = self.constants.early_close.into();
-        self.slo
-            .map_or(u64::MAX, |_| self.enough_samples().saturating_mul(early_close))
+        self.samples_for_slo().map_or(u64::MAX, |enough| {
+            self.interval_calls
+                .map_or_else(|| enough.saturating_mul(early_close), u64::from)
+        })
+    }
+
+    /// ⌈`enough` / slo⌉.
+    fn samples_for_slo(&self) -> Option<u64> {
+        // Checked to be a share: at most u32::MAX / f64::MIN_POSITIVE, which saturates.
+        let slo = self.slo?;
+        Some((f64::from(self.constants.enough) / slo).ceil() as u64)
+    }
+
+    /// How many of the samples that begin high load are at least of calls that timed out.
+    pub(super) fn alarm_failures(&self) -> u32 {
+        self.alarm_samples / 8
     }
 
     fn longest(&self) -> Duration {

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{config::Config, smoothed::Smoothed};
+use super::{
+    config::{BestCase, Config},
+    smoothed::Smoothed,
+};
 
 /// Whether the dependency keeps up with its load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -279,15 +282,18 @@ impl Estimate {
     /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose
     /// calls were mostly answered; where there is none, as short as the shortest answer, with a margin for how much
     /// samples differ of late: the shortest of many answers may be too short for most calls. `max` without an answer.
+    /// With [`BestCase::Minimum`] as short as the shortest answer.
     pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>, recent: Option<Smoothed>) -> u64 {
         let first = |sample_ns: u64| Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1);
-        let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {
-            first(usual_ns)
-        } else if let Some(min_ns) = self.min_rtt_ns(seen_ns) {
-            let margin_ns = recent.map_or(0, |recent| recent.margin_ns(config));
-            first(min_ns).max(min_ns.saturating_add(margin_ns))
-        } else {
-            config.max_ns()
+        let min_ns = self.min_rtt_ns(seen_ns);
+        let best_ns = match (config.best_case, least(self.usual_ns, self.usual_before_ns), min_ns) {
+            (BestCase::Usual, Some(usual_ns), _) => first(usual_ns),
+            (BestCase::Usual, None, Some(min_ns)) => {
+                let margin_ns = recent.map_or(0, |recent| recent.margin_ns(config));
+                first(min_ns).max(min_ns.saturating_add(margin_ns))
+            }
+            (BestCase::Minimum, _, Some(min_ns)) => first(min_ns),
+            (_, _, None) => config.max_ns(),
         };
         config.clamp(best_ns)
     }

@@ -147,8 +147,8 @@ impl Estimator {
         }
         if self.state == State::Normal
             && self.config.detects_high_load()
-            && self.alarms >= self.config.constants.alarm_samples
-            && self.alarm_failures >= self.config.constants.alarm_failures
+            && self.alarms >= self.config.alarm_samples
+            && self.alarm_failures >= self.config.alarm_failures()
         {
             self.state = State::HighLoad;
             (self.alarms, self.alarm_failures) = (0, 0);

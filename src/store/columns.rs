@@ -12,6 +12,7 @@ use sqlx::{
 use uuid::Uuid;
 
 use crate::{
+    adaptive_timeout::BestCase,
     api_key::{KeyHash, Scope},
     request::{RequestError, RequestId, Stage, Status, UnknownWord},
     retry_after::RetryAfter,
@@ -49,6 +50,7 @@ column_type!(RequestId, Uuid, |id| Ok::<_, Infallible>(Self(id)));
 column_type!(Status, String, |word| word.parse());
 column_type!(Stage, String, |word| word.parse());
 column_type!(Scope, String, |word| word.parse());
+column_type!(BestCase, String, |word| word.parse());
 column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(
     u64::try_from(seconds).unwrap_or_default()
 )));

@@ -53,6 +53,9 @@ impl KnownTimeout {
             slo: row.try_get("slo")?,
             interval: length("interval_ms")?,
             k_margin: count(row.try_get("k_margin")?),
+            alarm_samples: count(row.try_get("alarm_samples")?),
+            best_case: row.try_get("best_case")?,
+            interval_calls: row.try_get::<Option<i32>, _>("interval_calls")?.map(count),
             ..Config::default()
         };
         let now_us = number("now_us")?;

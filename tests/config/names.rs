@@ -324,6 +324,21 @@ pub const NAMES: &[(&str, &str, &str)] = &[
         "(select adaptive_k_margin from tidegate.policy where kind = 'direct') = 3",
     ),
     (
+        "direct.tx.adaptive_alarm_samples",
+        "1",
+        "(select adaptive_alarm_samples from tidegate.policy where kind = 'direct') = 1",
+    ),
+    (
+        "direct.tx.adaptive_best_case",
+        "minimum",
+        "(select adaptive_best_case from tidegate.policy where kind = 'direct') = 'minimum'",
+    ),
+    (
+        "direct.tx.adaptive_interval_calls",
+        "50",
+        "(select adaptive_interval_calls from tidegate.policy where kind = 'direct') = 50",
+    ),
+    (
         "input_proof.tx.timeout_mode",
         "adaptive",
         "(select timeout_mode from tidegate.policy where kind = 'input_proof') = 'adaptive'",
@@ -631,6 +646,24 @@ async fn invalid_values_are_refused_in_words_that_name_the_setting_and_the_allow
             "0",
             "policy_adaptive_k_margin_is_one_to_a_thousand",
             "adaptive_k_margin <= 1000",
+        ),
+        (
+            "direct.tx.adaptive_alarm_samples",
+            "0",
+            "policy_adaptive_alarm_samples_is_one_to_a_thousand",
+            "adaptive_alarm_samples <= 1000",
+        ),
+        (
+            "direct.tx.adaptive_best_case",
+            "worst",
+            "policy_adaptive_best_case_is_known",
+            "minimum",
+        ),
+        (
+            "direct.tx.adaptive_interval_calls",
+            "0",
+            "policy_adaptive_interval_calls_is_one_to_a_million",
+            "adaptive_interval_calls <= 1000000",
         ),
         (
             "direct.tx.semantics",

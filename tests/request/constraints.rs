@@ -264,6 +264,18 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set adaptive_k_margin = 1001",
                     "policy_adaptive_k_margin_is_one_to_a_thousand",
                 ),
+                (
+                    "set adaptive_alarm_samples = 1001",
+                    "policy_adaptive_alarm_samples_is_one_to_a_thousand",
+                ),
+                (
+                    "set adaptive_best_case = 'mean'",
+                    "policy_adaptive_best_case_is_known",
+                ),
+                (
+                    "set adaptive_interval_calls = 1000001",
+                    "policy_adaptive_interval_calls_is_one_to_a_million",
+                ),
             ],
         ),
         (

@@ -276,6 +276,69 @@ async fn high_load_that_one_process_sees_is_known_to_the_fleet_at_once() {
     running.stop().await;
 }
 
+/// Both stages fail once; only the policy of sends has the source's settings.
+#[tokio::test(flavor = "multi_thread")]
+async fn as_the_source_has_it_one_computed_maximum_is_high_load() {
+    let database = adaptive(3_600_000).await;
+    database
+        .execute(
+            r#"update tidegate.policy set timeout_ms = 20 where timeout_mode = 'adaptive';
+               select tidegate.config_set_many('{
+                 "direct.tx.adaptive_alarm_samples": 1, "direct.tx.adaptive_best_case": "minimum",
+                 "direct.tx.adaptive_interval_calls": 50
+               }')"#,
+        )
+        .await;
+    // Another process has made fifty calls of 2 and 8 ms.
+    for (kind, stage) in [("direct", Stage::Tx), ("public_decrypt", Stage::Readiness)] {
+        let known = known(&database.store, kind, stage, "earlier").await;
+        let mut estimator = Estimator::new(known.config.clone(), known.estimate.clone(), 0, Duration::ZERO).unwrap();
+        for number in 0..50 {
+            estimator.begin();
+            estimator.answered(Duration::from_millis(if number % 2 == 0 { 2 } else { 8 }));
+        }
+        let mut estimate = known.estimate.clone();
+        let report = estimator.report(Duration::from_secs(1));
+        estimate.fold(&known.config, &report, 0.0, known.now_us + 20_000);
+        assert!(
+            (15_000_000..20_000_000).contains(&estimate.timeout_ns),
+            "a call that times out computes a maximum: {estimate:?}"
+        );
+        let folded = database
+            .store
+            .fold_timeouts(&known, stage, &estimate, &report, "earlier")
+            .await;
+        assert!(folded.unwrap());
+    }
+
+    let stages = all_stages()
+        .readiness("public_decrypt", Service::silent())
+        .transact("direct", Service::silent());
+    let running = Running::start(&database.store, stages, named("one"));
+    let direct = database.submit("direct").await;
+    let decrypt = database.submit("public_decrypt").await;
+    until(&database, direct, "failure").await;
+    until(&database, decrypt, "timed_out").await;
+    running.stop().await;
+
+    let overview = database
+        .column(
+            "select format('%s.%s %s, %s intervals', kind, stage, state, intervals)
+               || case when state = 'high_load' then format(', %s ms', timeout_ms) else '' end
+             from tidegate.estimator_overview order by kind",
+        )
+        .await;
+    assert_eq!(
+        overview,
+        [
+            "direct.tx high_load, 1 intervals, 6.000 ms",
+            // One of 32, and its interval lasts for 200 calls.
+            "public_decrypt.readiness normal, 0 intervals",
+        ],
+        "the minimum is 2 ms, and the mean 5"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_adaptive_no_more_has_its_declared_timeout_and_its_estimator_rests() {
     let database = adaptive(3_600_000).await;

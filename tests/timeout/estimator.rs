@@ -77,7 +77,7 @@ async fn before_a_fold_read_timeouts_returns_the_values_of_the_policy() {
     let rows: Vec<Value> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
     let direct = json!({
         "kind": "direct", "adaptive": true, "timeout_ms": 100, "min_ms": 1, "slo": 0.01, "interval_ms": 5000,
-        "k_margin": 1, "estimate": null, "sequence": null, "others_rps": 0
+        "k_margin": 1, "alarm_samples": 32, "best_case": "usual", "interval_calls": null, "estimate": null, "sequence": null, "others_rps": 0
     });
     let proof = with(direct.clone(), "kind", json!("input_proof"));
     let proof = with(proof, "adaptive", json!(false));
@@ -102,18 +102,22 @@ async fn declared_values_are_read_and_longer_timeouts_have_longer_intervals() {
     for (set, declared_as) in [
         (
             "adaptive_min_ms = 7, adaptive_slo = 0.05, adaptive_interval_ms = 101, adaptive_k_margin = 9",
-            "7 0.05 101 9",
+            "7 0.05 101 9 32 usual",
         ),
         (
             "adaptive_slo = null, adaptive_interval_ms = null, timeout_ms = 2500",
-            "7  5000 9",
+            "7  5000 9 32 usual",
         ),
-        ("timeout_ms = 2501", "7  5002 9"),
+        ("timeout_ms = 2501", "7  5002 9 32 usual"),
+        (
+            "adaptive_alarm_samples = 1, adaptive_best_case = 'minimum', adaptive_interval_calls = 50",
+            "7  5002 9 1 minimum 50",
+        ),
     ] {
         database
             .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
             .await;
-        let declared = "min_ms || ' ' || coalesce(slo::text, '') || ' ' || interval_ms || ' ' || k_margin";
+        let declared = "concat_ws(' ', min_ms, coalesce(slo::text, ''), interval_ms, k_margin, alarm_samples, best_case, interval_calls)";
         assert_eq!(read_column(&database, declared, "w").await, declared_as);
     }
 }

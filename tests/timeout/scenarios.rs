@@ -58,6 +58,14 @@ fn other_timeouts_break_the_promises() {
 }
 
 #[test]
+fn as_the_source_has_it_high_load_begins_without_overload() {
+    let scenario = scenario::surge(scenario::SERVERS);
+    let max = LONGEST[0];
+    let broken = checks::broken(&scenario, SEED, max, &mut Ours::as_the_source(max)).join("\n");
+    assert!(broken.contains("high load Some("), "{broken}");
+}
+
+#[test]
 fn the_simulated_server_serves_in_order_and_drops_abandoned_calls() {
     let milliseconds = Duration::from_millis;
     let call = |arrives, service| Call {

@@ -96,12 +96,54 @@ fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples
 }
 
 #[test]
-fn with_the_constants_of_the_seed_it_begins_after_one() {
-    let mut config = short();
-    (config.constants.alarm_samples, config.constants.alarm_failures) = (1, 0);
-    let mut timeout = fresh(config);
-    answer(&mut timeout, milliseconds(20), milliseconds(1));
+fn as_the_source_has_it_one_computed_maximum_begins_it() {
+    let mut timeout = fresh(Config {
+        alarm_samples: 1,
+        ..short()
+    });
+    answer(&mut timeout, milliseconds(16), milliseconds(1));
+    assert_eq!(timeout.state(), State::Normal, "three times 16 ms");
+    answer(&mut timeout, milliseconds(30), milliseconds(2));
     assert_eq!(timeout.state(), State::HighLoad);
+}
+
+#[test]
+fn of_the_samples_that_begin_it_an_eighth_have_timed_out() {
+    for (alarm_samples, failures, state) in [
+        (7, 0, State::HighLoad),
+        (8, 0, State::Normal),
+        (8, 1, State::HighLoad),
+        (80, 9, State::Normal),
+        (80, 10, State::HighLoad),
+    ] {
+        let mut timeout = fresh(Config {
+            alarm_samples,
+            ..short()
+        });
+        for number in 0..alarm_samples {
+            if number < failures {
+                time_out(&mut timeout, milliseconds(1));
+            } else {
+                answer(&mut timeout, milliseconds(49), milliseconds(1));
+            }
+        }
+        assert_eq!(timeout.state(), state, "{alarm_samples} samples, {failures} timed out");
+    }
+}
+
+#[test]
+fn as_the_source_has_it_the_best_case_is_the_minimum() {
+    for (best_case, expected) in [
+        (BestCase::Usual, microseconds_of(3 * 6985)),
+        (BestCase::Minimum, milliseconds(3)),
+    ] {
+        let mut timeout = fresh(Config { best_case, ..short() });
+        answer(&mut timeout, milliseconds(1), milliseconds(1));
+        answer_all(&mut timeout, 399, milliseconds(7), milliseconds(2));
+        timeout.tick(milliseconds(5000));
+        overload_until_high(&mut timeout, milliseconds(5001));
+        assert_eq!(timeout.timeout(), expected, "{best_case}");
+    }
 }
 
 #[test]

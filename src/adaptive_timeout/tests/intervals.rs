@@ -103,6 +103,47 @@ fn an_interval_lasts_until_its_time_is_over_or_ten_times_enough_samples_have_com
 }
 
 #[test]
+fn as_the_source_has_it_an_interval_ends_and_is_judged_after_fifty_calls_but_not_before_max() {
+    let config = Config {
+        interval_calls: Some(50),
+        ..config()
+    };
+    let mut open = known(3);
+    open.fold(&config, &seen(49, 1), 0.0, 2_000_000);
+    assert_eq!((open.interval_no, open.k_margin), (0, 3));
+    let mut early = open.clone();
+    early.fold(&config, &seen(1, 0), 0.0, 1_999_999);
+    assert_eq!((early.interval_no, early.k_margin), (0, 3), "max is two seconds");
+    open.fold(&config, &seen(1, 0), 0.0, 2_000_000);
+    assert_eq!((open.interval_no, open.failure_rate), (1, Some(0.02)));
+    assert_eq!((open.k_margin, open.responses), (4, 0));
+
+    // One that ends by time has to be as large, or as large as the target needs.
+    for (interval_calls, calls, failure_rate) in [(50, 49, None), (50, 50, Some(0.0)), (5000, 200, Some(0.0))] {
+        let config = Config {
+            interval_calls: Some(interval_calls),
+            ..config.clone()
+        };
+        let mut open = known(3);
+        open.fold(&config, &seen(calls, 0), 0.0, 5_000_000);
+        assert_eq!(
+            (open.interval_no, open.failure_rate),
+            (1, failure_rate),
+            "{calls} calls"
+        );
+    }
+
+    // A process reports as soon as it has that many.
+    let mut timeout = Estimator::new(config, known(3), 0, Duration::ZERO).unwrap();
+    for number in 1..=50 {
+        assert!(!timeout.is_early(milliseconds(2000)), "{number}");
+        timeout.begin();
+        timeout.answered(milliseconds(10));
+    }
+    assert!(timeout.is_early(milliseconds(2000)) && !timeout.is_early(milliseconds(1999)));
+}
+
+#[test]
 fn calls_in_flight_at_its_end_count_in_the_interval_in_which_they_end() {
     let mut timeout = fresh(config());
     for _ in 0..400 {

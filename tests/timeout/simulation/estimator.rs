@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use tidegate::adaptive_timeout::{AdaptiveTimeout, Config, State};
+use tidegate::adaptive_timeout::{AdaptiveTimeout, BestCase, Config, State};
 
 use super::{INTERVAL, MIN, SLO};
 
@@ -35,6 +35,7 @@ pub fn fixed(max: Duration) -> [Duration; 3] {
 /// All that take part, ours first.
 pub fn contestants(max: Duration) -> Vec<(String, Box<dyn Estimator>)> {
     let mut all: Vec<(String, Box<dyn Estimator>)> = vec![("ours".to_owned(), Box::new(Ours::new(max)))];
+    all.push(("as the source".to_owned(), Box::new(Ours::as_the_source(max))));
     for timeout in fixed(max) {
         let name = format!("fixed {} ms", timeout.as_millis());
         all.push((name, Box::new(Fixed(timeout))));
@@ -51,13 +52,26 @@ pub struct Ours {
 
 impl Ours {
     pub fn new(max: Duration) -> Self {
-        let config = Config {
+        Self::with(Config {
             max: Some(max),
             min: MIN,
             slo: Some(SLO),
             interval: INTERVAL,
             ..Config::default()
-        };
+        })
+    }
+
+    /// With what the source has where ours differs, as far as a policy can set it.
+    pub fn as_the_source(max: Duration) -> Self {
+        Self::with(Config {
+            alarm_samples: 1,
+            best_case: BestCase::Minimum,
+            interval_calls: Some(50),
+            ..Self::new(max).timeout.config().clone()
+        })
+    }
+
+    fn with(config: Config) -> Self {
         Self {
             timeout: AdaptiveTimeout::new(config, Duration::ZERO).unwrap(),
         }
