@@ -139,6 +139,8 @@ impl Cli {
     pub fn default_log_filter(&self) -> &'static str {
         match self.command {
             Command::Serve(_) => "info",
+            // The schema's own warnings, such as a role that this user may not make.
+            Command::Migrate(_) => "warn,sqlx::postgres::notice=warn",
             _ => "warn",
         }
     }

@@ -12,7 +12,7 @@ const EMBEDDED_DATABASE: &str = "tidegate";
 /// A database to connect to. If it is in the embedded server, the server runs at least as long as this value lives.
 #[derive(Debug)]
 pub struct DatabaseLocation {
-    /// For sqlx, tokio-postgres and psql alike.
+    /// For sqlx and psql alike.
     pub url: String,
     embedded: Option<EmbeddedPostgres>,
 }

@@ -1,10 +1,11 @@
 //! The connection settings, and pools of connections.
 
-use std::time::Duration;
+use std::{env, fs::File, time::Duration};
 
+use percent_encoding::percent_decode_str;
 use sqlx::{
     ConnectOptions, Connection, PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
 };
 
 use crate::error::StoreError;
@@ -75,16 +76,33 @@ fn pool(settings: &PoolSettings) -> PgPoolOptions {
 
 /// Opens a connection and closes it.
 async fn probe(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
-    let connecting = PgConnection::connect_with(options);
-    match tokio::time::timeout(settings.acquire_timeout, connecting).await {
-        Ok(connected) => Ok(connected?.close().await?),
+    Ok(open(options, settings.acquire_timeout).await?.close().await?)
+}
+
+/// A connection, or the reason why there is none within the time limit.
+async fn open(options: &PgConnectOptions, time_limit: Duration) -> Result<PgConnection, StoreError> {
+    match tokio::time::timeout(time_limit, PgConnection::connect_with(options)).await {
+        Ok(connected) => Ok(connected?),
         Err(_) => Err(StoreError::Unavailable(format!(
             "{}:{} does not answer within {} s",
             options.get_host(),
             options.get_port(),
-            settings.acquire_timeout.as_secs()
+            time_limit.as_secs()
         ))),
     }
+}
+
+/// One connection without the settings of a pool's sessions.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub(crate) async fn connect_one(url: &str, application_name: &str) -> Result<PgConnection, StoreError> {
+    let settings = PoolSettings {
+        application_name: application_name.to_owned(),
+        ..PoolSettings::default()
+    };
+    open(&plain_options(url, &settings)?, settings.acquire_timeout).await
 }
 
 /// Whether a pooler refused the parameters of the connection. PgBouncer gives no code for that, only a message.
@@ -143,9 +161,42 @@ fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions,
     let options: PgConnectOptions = url
         .parse()
         .map_err(|error: sqlx::Error| StoreError::Unavailable(format!("the database URL cannot be read: {error}")))?;
+    if !matches!(options.get_ssl_mode(), PgSslMode::Disable | PgSslMode::Allow) {
+        check_tls_files(url)?;
+    }
     Ok(options
         .application_name(&settings.application_name)
         .extra_float_digits(None)
         // The database logs slow statements; here they would flood the log after every stall.
         .disable_statement_logging())
+}
+
+/// The parameters of a URL that name files for TLS, and the variables that stand in for them.
+const TLS_FILES: [(&str, &str); 3] = [
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+];
+
+/// Refuses files that cannot be read: the driver's own error does not name them.
+fn check_tls_files(url: &str) -> Result<(), StoreError> {
+    let parameters = url.split_once('?').map_or("", |(_, parameters)| parameters);
+    for (parameter, variable) in TLS_FILES {
+        let mut pairs = parameters.split('&').filter_map(|pair| pair.split_once('='));
+        let given = pairs.rfind(|(name, _)| *name == parameter);
+        let file = match given {
+            Some((_, value)) => Some(percent_decode_str(value).decode_utf8_lossy().into_owned()),
+            None => env::var(variable).ok(),
+        };
+        // The driver also takes the text of a certificate.
+        let file = file.filter(|file| !file.trim_start().starts_with("-----BEGIN"));
+        if let Some(file) = file
+            && let Err(error) = File::open(&file)
+        {
+            return Err(StoreError::Unavailable(format!(
+                "{parameter} names the file {file}, which cannot be read: {error}"
+            )));
+        }
+    }
+    Ok(())
 }

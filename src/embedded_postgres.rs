@@ -132,8 +132,8 @@ impl EmbeddedPostgres {
     }
 
     /// The URL of a database on this server, `postgres://tidegate@<socket directory>:5432/<name>`
-    /// with the directory percent-encoded as the host. sqlx, tokio-postgres and `psql` all read
-    /// this form. The port is spelled out so that a `PGPORT` in the environment has no effect.
+    /// with the directory percent-encoded as the host. sqlx and `psql` read this form. The port is
+    /// spelled out so that a `PGPORT` in the environment has no effect.
     pub fn url(&self, database: &str) -> String {
         let socket_directory = self.server.layout.socket_directory.as_os_str();
         let host = percent_encode(socket_directory.as_encoded_bytes(), ESCAPED);

@@ -1,5 +1,6 @@
 //! Errors of the store, with messages for operators and callers.
 
+use rustls::CertificateError;
 use sqlx::postgres::PgDatabaseError;
 
 use crate::request::UnknownWord;
@@ -113,8 +114,14 @@ impl From<sqlx::Error> for StoreError {
                 sqlx::Error::ColumnDecode { source, .. } if source.is::<UnknownWord>() => {
                     Self::NotMigrated(source.to_string())
                 }
-                sqlx::Error::Io(error) => Self::Unavailable(error.to_string()),
-                sqlx::Error::Tls(error) => Self::Unavailable(format!("no TLS connection could be made: {error}")),
+                sqlx::Error::Io(error) => {
+                    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+                    Self::Unavailable(inner.map_or_else(|| error.to_string(), tls_failure))
+                }
+                sqlx::Error::Tls(error) => Self::Unavailable(match error.downcast_ref() {
+                    Some(error) => tls_failure(error),
+                    None => driver_tls_failure(&error.to_string()),
+                }),
                 sqlx::Error::PoolTimedOut => Self::Unavailable("no connection within the time for it".to_owned()),
                 sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
                     Self::Unavailable("this program is closing its connections".to_owned())
@@ -176,4 +183,50 @@ impl From<sqlx::Error> for StoreError {
             _ => Self::Database(error),
         }
     }
+}
+
+/// The driver's reason why it did not try TLS, and what to do.
+fn driver_tls_failure(why: &str) -> String {
+    if why == "server does not support TLS" {
+        "the server has no TLS, and the URL's sslmode requires it: turn on ssl at the server, or set sslmode=disable if \
+         the network between is trusted"
+            .to_owned()
+    } else {
+        format!("TLS failed ({why}): check sslmode, sslrootcert, sslcert and sslkey")
+    }
+}
+
+/// Why a TLS connection could not be made, and what to do.
+fn tls_failure(error: &rustls::Error) -> String {
+    let (what, remedy) = match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => (
+            "no trusted root has signed the server's certificate",
+            "name the file of its root with sslrootcert",
+        ),
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => (
+            "the server's certificate is for other hosts",
+            "connect to a host that it names",
+        ),
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        ) => (
+            "the server's certificate is not valid at this time",
+            "renew it, and check the clock of this machine",
+        ),
+        rustls::Error::InvalidCertificate(_) => (
+            "the server's certificate is not accepted",
+            "replace it by one for TLS servers (CA:FALSE), signed by a trusted root",
+        ),
+        rustls::Error::AlertReceived(_) => (
+            "the server refused this client's TLS",
+            "name a certificate that its ssl_ca_file has signed with sslcert and sslkey",
+        ),
+        _ => ("TLS failed", "check sslmode, sslrootcert, sslcert and sslkey"),
+    };
+    format!("{what} ({error}): {remedy}")
 }

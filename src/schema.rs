@@ -13,8 +13,12 @@ use include_dir::{Dir, include_dir};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use self::session::Session;
-use crate::database::{self, PoolSettings};
+pub use self::session::StatementError;
+use self::session::{APPLICATION_NAME, Session};
+use crate::{
+    database::{self, PoolSettings},
+    error::StoreError,
+};
 
 static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
 
@@ -32,9 +36,9 @@ const HISTORY_TABLE: &str = "tidegate.schema_history";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// The database cannot be reached.
-    #[error("the database cannot be reached: {0}")]
-    Unavailable(String),
+    /// The database cannot be reached, or does not let this user in.
+    #[error(transparent)]
+    Connection(#[from] StoreError),
     /// pgmq's own SQL did not go in.
     #[error("pgmq's tables could not be installed")]
     Pgmq(#[source] pgmq::PgmqError),
@@ -47,7 +51,7 @@ pub enum MigrateError {
         /// The file, below `sql/`.
         file: &'static str,
         /// The error of the database.
-        source: tokio_postgres::Error,
+        source: StatementError,
     },
     /// The database is of a sort that Tidegate does not run on; nothing was changed.
     #[error("nothing was changed: {0}")]
@@ -57,7 +61,13 @@ pub enum MigrateError {
     Locked(String),
     /// The database refused another statement.
     #[error("the database refused")]
-    Database(#[from] tokio_postgres::Error),
+    Database(#[source] StatementError),
+}
+
+impl From<sqlx::Error> for MigrateError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// The result or the plan of `migrate`.
@@ -117,7 +127,7 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     session.batch("create schema if not exists tidegate").await?;
     let migrations = session.pending().await?;
     let began = Instant::now();
-    while let Err(error) = runner().run_async(&mut session.client).await {
+    while let Err(error) = runner().run_async(&mut session).await {
         session.wait_for_lock(began, MigrateError::Migration(error)).await?;
     }
     let sql_applied = session.needs_sql().await?;
@@ -154,11 +164,10 @@ async fn install_pgmq(url: &str) -> Result<(), MigrateError> {
     let settings = PoolSettings {
         connections_max: 1,
         statement_timeout: Duration::from_secs(300),
-        application_name: "tidegate migrate".to_owned(),
+        application_name: APPLICATION_NAME.to_owned(),
         ..PoolSettings::default()
     };
-    let connected = database::connect(url, &settings).await;
-    let pool = connected.map_err(|error| MigrateError::Unavailable(error.to_string()))?;
+    let pool = database::connect(url, &settings).await?;
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
     installed.map_err(MigrateError::Pgmq)

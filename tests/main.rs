@@ -45,7 +45,9 @@ mod database {
     pub mod embedded_postgres;
     pub mod lock_order;
     pub mod pooler;
+    pub mod private_cluster;
     pub mod surroundings;
+    pub mod tls;
 }
 mod eta {
     pub mod observed;

@@ -1,18 +1,20 @@
 //! The session of `migrate`, and its waits for locks.
 
 use std::{
-    iter,
-    str::FromStr,
-    time::{Duration, Instant},
+    fmt, iter,
+    time::{Duration, Instant, SystemTime},
 };
 
-use tokio_postgres::{
-    NoTls,
-    error::SqlState,
-    types::{FromSql, ToSql},
-};
+use chrono::DateTime;
+use refinery::{AsyncMigrate, Migration};
+use refinery_core::traits::r#async::{AsyncQuery, AsyncTransaction};
+use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgDatabaseError};
 
 use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, comments, fingerprint, runner, sql_files};
+use crate::database;
+
+/// The name of its sessions in `pg_stat_activity`.
+pub(super) const APPLICATION_NAME: &str = "tidegate migrate";
 
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 const LOCK_TIMEOUT: &str = "100ms";
@@ -36,32 +38,93 @@ const RETRY_LIMIT: Duration = Duration::from_secs(60);
 /// The pause before a lock is tried again, in which other sessions go on.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// An error of a statement, with the server's detail and hint.
+#[derive(Debug)]
+pub struct StatementError(sqlx::Error);
+
+impl StatementError {
+    /// Whether a lock of another session was its cause.
+    fn is_for_a_lock(&self) -> bool {
+        let code = self.0.as_database_error().and_then(|error| error.code());
+        matches!(code.as_deref(), Some("55P03" | "40P01"))
+    }
+}
+
+impl fmt::Display for StatementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.0.as_database_error();
+        let Some(error) = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>()) else {
+            return self.0.fmt(f);
+        };
+        f.write_str(error.message())?;
+        let more = [error.detail(), error.hint()];
+        more.into_iter().flatten().try_for_each(|more| write!(f, "; {more}"))
+    }
+}
+
+impl std::error::Error for StatementError {}
+
+impl From<sqlx::Error> for StatementError {
+    fn from(error: sqlx::Error) -> Self {
+        Self(error)
+    }
+}
+
 /// Whether an error was caused by a lock of another session.
 fn is_for_a_lock(error: &MigrateError) -> bool {
     let first: &dyn std::error::Error = error;
     iter::successors(Some(first), |error| error.source())
-        .filter_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code())
-        .any(|code| [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code))
+        .filter_map(|cause| cause.downcast_ref::<StatementError>())
+        .any(StatementError::is_for_a_lock)
 }
 
-/// One connection of the migrating driver. Its lock lasts as long as it does.
+/// The connection of `migrate`. Its lock lasts as long as it does.
 pub(super) struct Session {
-    pub(super) client: tokio_postgres::Client,
+    connection: PgConnection,
+}
+
+impl AsyncTransaction for Session {
+    type Error = StatementError;
+
+    async fn execute<'a, T: Iterator<Item = &'a str> + Send + 'a>(
+        &'a mut self,
+        queries: T,
+    ) -> Result<usize, StatementError> {
+        let mut transaction = self.connection.begin().await?;
+        let mut executed = 0;
+        for query in queries {
+            transaction.execute(query).await?;
+            executed += 1;
+        }
+        transaction.commit().await?;
+        Ok(executed)
+    }
+}
+
+impl AsyncQuery<Vec<Migration>> for Session {
+    async fn query<'a>(&'a mut self, query: &'a str) -> Result<Vec<Migration>, StatementError> {
+        let rows: Vec<(i32, String, String, String)> = sqlx::query_as(query).fetch_all(&mut self.connection).await?;
+        let applied = rows.into_iter().map(|(version, name, applied_on, checksum)| {
+            let applied_on = DateTime::parse_from_rfc3339(&applied_on).map_err(unreadable)?;
+            let checksum = checksum.parse().map_err(unreadable)?;
+            let applied_on = SystemTime::from(applied_on).into();
+            Ok(Migration::applied(version, name, applied_on, checksum))
+        });
+        applied.collect()
+    }
+}
+
+impl AsyncMigrate for Session {}
+
+/// A row of the history that refinery did not write.
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> StatementError {
+    StatementError(sqlx::Error::Decode(Box::new(error)))
 }
 
 impl Session {
     pub(super) async fn open(url: &str) -> Result<Self, MigrateError> {
-        let config = tokio_postgres::Config::from_str(url)
-            .map_err(|error| MigrateError::Unavailable(format!("the database URL cannot be read: {error}")))?;
-        let connected = config.connect(NoTls).await;
-        let (client, connection) = connected.map_err(|error| MigrateError::Unavailable(reason(&error)))?;
-        // Ends by itself when the client is dropped.
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "the migrating connection ended");
-            }
-        });
-        let session = Self { client };
+        let connection = database::connect_one(url, APPLICATION_NAME).await?;
+        let mut session = Self { connection };
         // Independent of the defaults of server, database and user; finds no functions outside of pg_catalog.
         session
             .batch(&format!(
@@ -73,11 +136,11 @@ impl Session {
     }
 
     /// Refuses a database on which a later migration would fail.
-    pub(super) async fn check_fitness(&self) -> Result<(), MigrateError> {
+    pub(super) async fn check_fitness(&mut self) -> Result<(), MigrateError> {
         let settings = "select current_setting('server_encoding'), current_setting('server_version_num')::integer,
                           current_setting('server_version'), current_setting('transaction_read_only') = 'on'";
-        let row = self.client.query_one(settings, &[]).await?;
-        let (encoding, number, version): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
+        let (encoding, number, version, is_read_only): (String, i32, String, bool) =
+            sqlx::query_as(settings).fetch_one(&mut self.connection).await?;
         let reason = if encoding != "UTF8" {
             format!(
                 "the database's encoding is {encoding}, and payloads are JSON of any language: \
@@ -85,7 +148,7 @@ impl Session {
             )
         } else if number < 140_000 {
             format!("this is PostgreSQL {version}, and 14 is the oldest that Tidegate runs on")
-        } else if row.get(3) {
+        } else if is_read_only {
             "the database is read-only: a standby, or set so".to_owned()
         } else {
             return Ok(());
@@ -97,7 +160,7 @@ impl Session {
     pub(super) async fn pending(&mut self) -> Result<Vec<String>, MigrateError> {
         let applied = if self.exists(HISTORY_TABLE).await? {
             runner()
-                .get_applied_migrations_async(&mut self.client)
+                .get_applied_migrations_async(self)
                 .await
                 .map_err(MigrateError::Migration)?
         } else {
@@ -114,7 +177,7 @@ impl Session {
 
     /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is
     /// time.
-    pub(super) async fn wait_for_lock(&self, began: Instant, error: MigrateError) -> Result<(), MigrateError> {
+    pub(super) async fn wait_for_lock(&mut self, began: Instant, error: MigrateError) -> Result<(), MigrateError> {
         if !is_for_a_lock(&error) {
             return Err(error);
         }
@@ -128,7 +191,7 @@ impl Session {
     }
 
     /// The sessions that hold locks on the tables, the longest transaction first, as a text.
-    async fn holders(&self) -> Result<String, MigrateError> {
+    async fn holders(&mut self) -> Result<String, MigrateError> {
         self.value(
             "select coalesce(string_agg(h.holder, ', '), 'they have ended')
                  from (
@@ -145,88 +208,73 @@ impl Session {
                    order by a.xact_start
                    limit 5
                  ) as h",
-            &[],
         )
         .await
     }
 
     /// Waits for any other `migrate` of this database.
-    pub(super) async fn lock(&self) -> Result<(), MigrateError> {
+    pub(super) async fn lock(&mut self) -> Result<(), MigrateError> {
         self.batch(&format!(
             "set lock_timeout = 0; select pg_advisory_lock({LOCK_KEY}); set lock_timeout = '{LOCK_TIMEOUT}'"
         ))
         .await
     }
 
-    pub(super) async fn batch(&self, sql: &str) -> Result<(), MigrateError> {
-        Ok(self.client.batch_execute(sql).await?)
+    pub(super) async fn batch(&mut self, sql: &str) -> Result<(), MigrateError> {
+        self.connection.execute(sql).await?;
+        Ok(())
     }
 
-    pub(super) async fn exists(&self, table: &str) -> Result<bool, MigrateError> {
-        self.value("select to_regclass($1) is not null", &[&table]).await
+    pub(super) async fn exists(&mut self, table: &str) -> Result<bool, MigrateError> {
+        let found = sqlx::query_scalar("select to_regclass($1) is not null").bind(table);
+        Ok(found.fetch_one(&mut self.connection).await?)
     }
 
-    pub(super) async fn has_pgmq_extension(&self) -> Result<bool, MigrateError> {
-        self.value("select exists (select from pg_extension where extname = 'pgmq')", &[])
+    pub(super) async fn has_pgmq_extension(&mut self) -> Result<bool, MigrateError> {
+        self.value("select exists (select from pg_extension where extname = 'pgmq')")
             .await
     }
 
-    async fn value<T: for<'a> FromSql<'a>>(
-        &self,
-        sql: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<T, MigrateError> {
-        Ok(self.client.query_one(sql, parameters).await?.get(0))
+    async fn value<T>(&mut self, sql: &str) -> Result<T, MigrateError>
+    where
+        T: for<'r> sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres> + Send + Unpin,
+    {
+        Ok(sqlx::query_scalar(sql).fetch_one(&mut self.connection).await?)
     }
 
     /// Whether the files below `sql/` differ from those applied last.
-    pub(super) async fn needs_sql(&self) -> Result<bool, MigrateError> {
+    pub(super) async fn needs_sql(&mut self) -> Result<bool, MigrateError> {
         if !self.exists("tidegate.schema_state").await? {
             return Ok(true);
         }
-        let applied = self
-            .client
-            .query_opt("select fingerprint from tidegate.schema_state", &[])
+        let applied: Option<String> = sqlx::query_scalar("select fingerprint from tidegate.schema_state")
+            .fetch_optional(&mut self.connection)
             .await?;
-        Ok(applied.is_none_or(|row| row.get::<_, String>(0) != fingerprint()))
+        Ok(applied != Some(fingerprint()))
     }
 
     /// Applies every file below `sql/` in one transaction, with the fingerprint.
     pub(super) async fn apply_sql(&mut self) -> Result<(), MigrateError> {
-        let transaction = self.client.transaction().await?;
+        let mut transaction = self.connection.begin().await?;
         let settings = format!(
             "set local client_min_messages = warning; set local check_function_bodies = off;
              set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY}; set local lock_timeout = '{LOCK_TIMEOUT}'"
         );
-        transaction.batch_execute(&settings).await?;
+        transaction.execute(settings.as_str()).await?;
         for (file, sql) in sql_files() {
             let statements = [sql, &comments::statements(sql)].join("\n");
-            let applied = transaction.batch_execute(&statements).await;
-            applied.map_err(|source| MigrateError::Sql { file, source })?;
+            let applied = transaction.execute(statements.as_str()).await;
+            applied.map_err(|error| MigrateError::Sql {
+                file,
+                source: error.into(),
+            })?;
         }
-        transaction.batch_execute("select tidegate.make_partitions()").await?;
-        transaction
-            .execute(
-                "insert into tidegate.schema_state as s (fingerprint, version) values ($1, $2)
-                 on conflict (only_row) do update
-                 set fingerprint = excluded.fingerprint, version = excluded.version, applied_at = clock_timestamp()",
-                &[&fingerprint(), &env!("CARGO_PKG_VERSION")],
-            )
-            .await?;
+        transaction.execute("select tidegate.make_partitions()").await?;
+        let state = "insert into tidegate.schema_state as s (fingerprint, version) values ($1, $2)
+             on conflict (only_row) do update
+             set fingerprint = excluded.fingerprint, version = excluded.version, applied_at = clock_timestamp()";
+        let stored = sqlx::query(state).bind(fingerprint()).bind(env!("CARGO_PKG_VERSION"));
+        stored.execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }
-}
-
-/// The server's message with its hint, or else the driver's with its source: the driver's own text of a server's error
-/// is only "db error".
-fn reason(error: &tokio_postgres::Error) -> String {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    let (message, more) = match error.as_db_error() {
-        Some(server) => (
-            server.message().to_owned(),
-            server.hint().map(|hint| format!("; {hint}")),
-        ),
-        None => (error.to_string(), source.map(|source| format!(": {source}"))),
-    };
-    message + &more.unwrap_or_default()
 }

@@ -24,7 +24,7 @@ use tokio::sync::{OnceCell, mpsc};
 use super::eventually;
 
 /// The program that stops the server when no test uses it: the one of ours that this test program was built with.
-const KEEPER: &str = match (
+pub const KEEPER: &str = match (
     option_env!("CARGO_BIN_EXE_tidegate"),
     option_env!("CARGO_BIN_EXE_tidegate-worker"),
     option_env!("CARGO_BIN_EXE_tidegate-faults"),
