@@ -6,6 +6,7 @@ mod keys;
 mod limits;
 mod lives;
 mod promises;
+mod quotas;
 mod sends;
 
 use std::fmt::{self, Write};
@@ -106,6 +107,7 @@ pub fn check(evidence: &Evidence) -> Verdict {
     checks.extend(sends::check(evidence));
     checks.extend(effects::check(evidence));
     checks.extend(limits::check(evidence));
+    checks.extend(quotas::check(evidence));
     let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
     besides.examine();
     for what in &evidence.wrong {

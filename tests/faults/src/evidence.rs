@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     journal::Disturbance,
     ledger::{Promise, Told},
-    scene::Limited,
+    scene::{Limited, Quota},
 };
 
 /// A word that occurs many times.
@@ -84,6 +84,41 @@ pub struct Stall {
     pub length_us: i64,
 }
 
+/// How many requests of a quota were in queues at a moment.
+#[derive(Debug, Clone)]
+pub struct QuotaCount {
+    /// The name of its gate.
+    pub gate: String,
+    /// When they were counted, in microseconds of Unix time.
+    pub at_us: i64,
+    /// How many there were.
+    pub live: i64,
+    /// How many there may be.
+    pub high_water: i64,
+}
+
+impl QuotaCount {
+    /// A count of this quota.
+    #[must_use]
+    pub fn of(quota: &Quota, at_us: i64, live: i64) -> Self {
+        Self {
+            gate: quota.gate.to_owned(),
+            at_us,
+            live,
+            high_water: quota.high_water.into(),
+        }
+    }
+}
+
+/// A quota at the end.
+#[derive(Debug, Clone)]
+pub struct QuotaAtRest {
+    /// The state of its gate.
+    pub state: String,
+    /// How many requests it counts.
+    pub counted: i64,
+}
+
 /// Everything the checker looks at.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -115,6 +150,10 @@ pub struct Evidence {
     pub limits: Vec<Limited>,
     /// C.
     pub checks_at_once: usize,
+    /// Counts of the requests of quotas.
+    pub quota_counts: Vec<QuotaCount>,
+    /// The quotas at the end, by the names of their gates.
+    pub quotas: BTreeMap<String, QuotaAtRest>,
     /// The injected faults.
     pub disturbances: Vec<Disturbance>,
     /// When the machine stood still.
@@ -200,6 +239,18 @@ impl Evidence {
             );
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
+        }
+        let quotas = sqlx::query(
+            "select g.name, g.state, (select count(*) from tidegate.quota_usage as u where u.gate = g.name) as counted
+             from tidegate.gate as g
+             where g.queue is null",
+        );
+        for row in quotas.fetch_all(&mut *session).await? {
+            let quota = QuotaAtRest {
+                state: row.get("state"),
+                counted: row.get("counted"),
+            };
+            self.quotas.insert(row.get("name"), quota);
         }
         let keyed: Vec<Uuid> =
             sqlx::query_scalar("select request_id from tidegate.dedup where expires_at > clock_timestamp()")

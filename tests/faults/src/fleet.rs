@@ -143,10 +143,6 @@ impl Fleet {
                 "5s",
                 "--batch",
                 "64",
-                "--kind",
-                "single_shot",
-                "--kind",
-                "patient",
                 "--check-url",
                 &format!("{service}/check/{{kind}}"),
                 "--send-url",
@@ -158,7 +154,13 @@ impl Fleet {
                 "127.0.0.1:0",
             ]
             .map(str::to_owned)
-            .to_vec();
+            .into_iter()
+            .chain(
+                scene::own_kinds()
+                    .filter(|kind| kind.queue == "tx")
+                    .flat_map(|kind| ["--kind".to_owned(), kind.name.to_owned()]),
+            )
+            .collect();
             let (worker, _) = Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
             workers.push(worker);
         }

@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod load;
 pub mod options;
 pub mod proxy;
+mod quotas;
 pub mod report;
 pub mod run;
 pub mod scene;

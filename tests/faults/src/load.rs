@@ -62,14 +62,28 @@ pub struct Submission {
     key: Option<String>,
     payloads: Vec<Value>,
     is_batch: bool,
-    /// A batch has keys of another form each way, so it goes the same way when it is repeated.
-    by_sql: bool,
+    /// None: either, and perhaps the other one when it is repeated under its key.
+    way: Option<Way>,
+    submitter: Option<&'static str>,
+}
+
+/// How a submission is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Http,
+    Sql,
 }
 
 impl Submission {
     /// The mark of the payload with this number, by which the checker recognises it.
     fn mark(&self, number: usize) -> String {
         self.payloads[number]["mark"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Whether its caller takes a refusal as an answer. Quotas refuse during every outage: callers that waited for them
+    /// would submit nothing else meanwhile.
+    fn is_optional(&self) -> bool {
+        self.kind.name == scene::RATIONED || self.submitter.is_some()
     }
 }
 
@@ -162,19 +176,13 @@ impl Load {
     async fn submit(self: Arc<Self>, mut random: StdRng) {
         while !self.stop.is_cancelled() {
             let submission = self.next(&mut random);
-            // A single submission may go the other way the second time: its key is the same.
-            let by_sql = if submission.is_batch {
-                submission.by_sql
-            } else {
-                random.random_bool(0.35)
-            };
+            let way = submission.way.unwrap_or_else(|| a_way(&mut random));
             if !self.turn(submission.payloads.len()).await {
                 return;
             }
-            if by_sql {
-                self.submit_by_sql(&submission, &mut random).await;
-            } else {
-                self.submit_over_http(&submission, &mut random).await;
+            match way {
+                Way::Sql => self.submit_by_sql(&submission, &mut random).await,
+                Way::Http => self.submit_over_http(&submission, &mut random).await,
             }
             if submission.key.is_some() {
                 let mut keyed = self.keyed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,12 +237,19 @@ impl Load {
                 payload
             })
             .collect();
+        // Over HTTP a submitter has an API key. A batch has keys of another form each way.
+        let submitter = random.random_bool(0.05).then_some(scene::TENANT);
+        let way = match submitter {
+            Some(_) => Some(Way::Sql),
+            None => is_batch.then(|| a_way(random)),
+        };
         Submission {
             kind,
             key: keyed.then_some(key),
             payloads,
             is_batch,
-            by_sql: random.random_bool(0.35),
+            way,
+            submitter,
         }
     }
 
@@ -266,4 +281,8 @@ impl Load {
             () = sleep(time) => true,
         }
     }
+}
+
+fn a_way(random: &mut impl Rng) -> Way {
+    if random.random_bool(0.35) { Way::Sql } else { Way::Http }
 }

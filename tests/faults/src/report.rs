@@ -30,6 +30,8 @@ pub struct Report {
     pub shown: Vec<String>,
     /// Sends that arrived.
     pub sends: u64,
+    /// Each quota: how often its requests were counted, how many there were at most, how many there may be.
+    pub quotas: BTreeMap<String, (u64, i64, i64)>,
     /// The process figures.
     pub processes: Processes,
 }
@@ -71,6 +73,13 @@ impl Report {
                 ));
             }
         }
+        let mut quotas = BTreeMap::new();
+        for count in &evidence.quota_counts {
+            let (counts, most, high_water) = quotas.entry(count.gate.clone()).or_insert((0, 0, 0));
+            *counts += 1;
+            *most = count.live.max(*most);
+            *high_water = count.high_water;
+        }
         let sends = evidence.downstream.iter().filter(|seen| &*seen.event == "send");
         Self {
             seed,
@@ -83,6 +92,7 @@ impl Report {
             ledger,
             sends: sends.count() as u64,
             shown,
+            quotas,
             verdict,
             processes,
         }
@@ -131,6 +141,12 @@ impl fmt::Display for Report {
             self.processes.given_up,
             self.processes.node_memory >> 10,
         )?;
+        for (gate, (counts, most, high_water)) in &self.quotas {
+            writeln!(
+                f,
+                "quota \"{gate}\": at most {most} of {high_water} requests, counted {counts} times"
+            )?;
+        }
         writeln!(f, "Checked")?;
         write!(f, "{}", self.verdict)?;
         write!(

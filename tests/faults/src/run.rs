@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     beat::Beat,
     checker,
-    evidence::{Evidence, Stall},
+    evidence::{Evidence, QuotaCount, Stall},
     fleet::{Fleet, Programs},
     inject::Injector,
     journal::Journal,
     load::Load,
     options::Options,
+    quotas::QuotaCounter,
     report::{Processes, Report},
     scene,
     server::Server,
@@ -108,6 +109,7 @@ async fn within(
     let beat = Beat::start();
     let load = Load::new(&fleet, journal.clone())?;
     let callers = load.start(options, seed);
+    let quotas = QuotaCounter::start(fleet.clone());
     let watching = tokio::spawn(watch(fleet.clone(), load.clone(), journal.clone()));
     let standby = match options.failover {
         true => {
@@ -128,6 +130,7 @@ async fn within(
     // Requests that are never answered end only then.
     let rest = options.rest + options.response_timeout;
     come_to_rest(&fleet, &journal, rest).await?;
+    let quota_counts = quotas.stop();
     for command in ["doctor", "recover"] {
         if let Some(found) = injector.tool(command).await? {
             journal.wrong(format!("at the end `tidegate {command}` found:\n{found}"));
@@ -147,7 +150,11 @@ async fn within(
     }
     fleet.stop(&journal).await?;
 
-    let evidence = evidence(&fleet, &load, &journal, options, beat.stop()).await?;
+    let seen = Seen {
+        quota_counts,
+        stalls: beat.stop(),
+    };
+    let evidence = evidence(&fleet, &load, &journal, options, seen).await?;
     let verdict = checker::check(&evidence);
     Ok(Report::of(
         (seed, options.time),
@@ -202,12 +209,18 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> a
     }
 }
 
+/// What was measured during the run.
+struct Seen {
+    quota_counts: Vec<QuotaCount>,
+    stalls: Vec<Stall>,
+}
+
 async fn evidence(
     fleet: &Fleet,
     load: &Load,
     journal: &Journal,
     options: &Options,
-    stalls: Vec<Stall>,
+    seen: Seen,
 ) -> anyhow::Result<Evidence> {
     let of = |semantics| {
         let kinds = scene::KINDS.iter().filter(move |kind| kind.semantics == semantics);
@@ -218,7 +231,7 @@ async fn evidence(
         exactly_once: of(scene::Semantics::ExactlyOnce),
         at_most_once: of(scene::Semantics::AtMostOnce),
         carried_us: [(
-            "patient".to_owned(),
+            scene::PATIENT.to_owned(),
             i64::try_from(scene::PATIENT_DEADLINE.as_micros())? / 2,
         )]
         .into(),
@@ -228,7 +241,8 @@ async fn evidence(
         limits: scene::limits(options),
         checks_at_once: scene::CHECKS_AT_ONCE as usize,
         disturbances: journal.disturbances(),
-        stalls,
+        quota_counts: seen.quota_counts,
+        stalls: seen.stalls,
         wrong: journal.all_wrong(),
         ..Evidence::default()
     };

@@ -37,19 +37,55 @@ pub enum Semantics {
     ExactlyOnce,
 }
 
-/// All kinds of a run.
-pub const KINDS: [Kind; 7] = [
+/// All kinds of a run; those of the example come first.
+pub const KINDS: [Kind; 8] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
     kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
     kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
     kind("user_decrypt", "user-decrypt", 10, Semantics::AtLeastOnce, "tx"),
     kind("single_shot", "single-shot", 10, Semantics::AtMostOnce, "tx"),
     kind("booking", "booking", 15, Semantics::ExactlyOnce, "bookings"),
-    kind("patient", "patient", 10, Semantics::AtLeastOnce, "tx"),
+    kind(PATIENT, "patient", 10, Semantics::AtLeastOnce, "tx"),
+    kind(RATIONED, "rationed", 8, Semantics::AtLeastOnce, "tx"),
 ];
 
-/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half
-/// of it.
+/// The kinds that the example does not have.
+pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().skip(4)
+}
+
+/// The kind that has a quota.
+pub const RATIONED: &str = "rationed";
+
+/// The submitter that has a quota.
+pub const TENANT: &str = "tenant";
+
+/// A strict quota of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Quota {
+    /// The name of its gate.
+    pub gate: &'static str,
+    /// At most so many of its requests are in queues at any moment.
+    pub high_water: u32,
+    /// It opens again at so many.
+    pub low_water: u32,
+}
+
+/// The quotas of a run: larger than a batch, and too small for what is submitted in an outage.
+pub const QUOTAS: [Quota; 2] = [quota("kind rationed", 45, 20), quota("submitter tenant", 45, 20)];
+
+const fn quota(gate: &'static str, high_water: u32, low_water: u32) -> Quota {
+    Quota {
+        gate,
+        high_water,
+        low_water,
+    }
+}
+
+/// The kind whose policy is the one that a new kind comes with.
+pub const PATIENT: &str = "patient";
+
+/// The deadline of `patient` requests; their policy carries an outage of half of it.
 pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
 const fn kind(name: &'static str, path: &'static str, weight: u32, semantics: Semantics, queue: &'static str) -> Kind {
@@ -107,11 +143,17 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
     schema::migrate(&url).await?;
     let pool = database::connect(&url, &PoolSettings::default()).await?;
     Store::new(pool.clone()).initialise(Some("relayer")).await?;
-    let mut statements = format!(
-        "insert into tidegate.queue (name, stage) values ('bookings', 'tx');
-         insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms) values
-           ('single_shot', 'direct', 'tx', 500, 100), ('booking', 'direct', 'bookings', 500, 100);
-         update tidegate.queue set max_concurrency = {CHECKS_AT_ONCE} where name = 'readiness';
+    let mut statements = "insert into tidegate.queue (name, stage) values ('bookings', 'tx');".to_owned();
+    // The policy of `patient` stays as it comes.
+    for kind in own_kinds().filter(|kind| kind.name != PATIENT) {
+        statements += &format!(
+            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+             values ('{}', 'direct', '{}', 500, 100);",
+            kind.name, kind.queue
+        );
+    }
+    statements += &format!(
+        "update tidegate.queue set max_concurrency = {CHECKS_AT_ONCE} where name = 'readiness';
          update tidegate.gate set high_water = 3000, low_water = 1500 where queue in ('readiness', 'tx');
          update tidegate.gate set high_water = 1000, low_water = 500 where queue = 'bookings';
          update tidegate.policy set attempts = 8, base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
@@ -119,7 +161,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
          update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'readiness';
          insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout)
-         values ('patient', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
+         values ('{PATIENT}', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
          update tidegate.kind set response_timeout = interval '{timeout} seconds';
          update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
          update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
@@ -130,6 +172,13 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
         timeout = options.response_timeout.as_secs(),
         patient = PATIENT_DEADLINE.as_secs(),
     );
+    for quota in QUOTAS {
+        let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
+        statements += &format!(
+            "select from tidegate.quota_set({of} => '{name}', high_water => {}, low_water => {});",
+            quota.high_water, quota.low_water
+        );
+    }
     for limit in limits(options) {
         statements += &format!(
             "update tidegate.queue set per_seconds = {}, burst = {} where name = '{}';",
@@ -178,13 +227,9 @@ pub fn downstream(options: &Options) -> Vec<String> {
         "0.1",
         "--silent-rate",
         silent,
-        "--kind",
-        "single_shot:direct",
-        "--kind",
-        "booking:direct",
-        "--kind",
-        "patient:direct",
     ]
     .map(str::to_owned)
-    .to_vec()
+    .into_iter()
+    .chain(own_kinds().flat_map(|kind| ["--kind".to_owned(), format!("{}:direct", kind.name)]))
+    .collect()
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use tidegate_faults::{
     checker::{self, Verdict},
-    evidence::Evidence,
+    evidence::{Evidence, QuotaCount},
     journal::Disturbance,
     ledger::{Promise, Told},
     scene::Limited,
@@ -38,6 +38,8 @@ const EFFECTS: &str = "an exactly_once request has one effect if it has its rece
 const CLAIM_RATE: &str = "claims keep the rate D, also after kills";
 const SEND_RATE: &str = "the downstream sees no more than its rate in any second";
 const CHECKS: &str = "no more readiness checks run at once than allowed";
+const QUOTA: &str = "no quota is exceeded at any moment";
+const QUOTA_AT_REST: &str = "a quota is free and open when all is at rest";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
@@ -169,6 +171,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             id(number)
         );
     }
+    story += "insert into tidegate.gate (kind, high_water, low_water) values ('direct', 10, 5);";
     let mut session = database.session().await;
     sqlx::raw_sql(&(story + sql)).execute(&mut session).await.unwrap();
 
@@ -213,12 +216,23 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             kinds: vec!["direct".to_owned(), "input_proof".to_owned()],
         }],
         checks_at_once: 2,
+        quota_counts: vec![quota_count(10), quota_count(0)],
         ..Evidence::default()
     };
     evidence.read_database(&mut session).await.unwrap();
     evidence.read_downstream(file.path()).unwrap();
     change(&mut evidence);
     checker::check(&evidence)
+}
+
+/// A count of the quota of the story.
+fn quota_count(live: i64) -> QuotaCount {
+    QuotaCount {
+        gate: "kind direct".to_owned(),
+        at_us: BEGIN,
+        live,
+        high_water: 10,
+    }
 }
 
 /// The rules that are broken.
@@ -556,6 +570,19 @@ async fn checks_too_many_at_once_are_found() {
     log.extend(ended);
     seen(&log, &[CHECKS]).await;
     seen(&[(1.3, 1, "user_decrypt", "check_beyond_limit")], &[CHECKS]).await;
+}
+
+#[tokio::test]
+async fn an_exceeded_quota_is_found_and_one_that_is_not_released() {
+    let verdict = told("", &[], |evidence| evidence.quota_counts.push(quota_count(11))).await;
+    assert_eq!(broken(&verdict), [QUOTA]);
+    let counted = format!("insert into tidegate.quota_usage values ('kind direct', '{}')", id(1));
+    found(&counted, &[QUOTA_AT_REST]).await;
+    found(
+        "update tidegate.gate set state = 'too_many_requests' where kind = 'direct'",
+        &[QUOTA_AT_REST],
+    )
+    .await;
 }
 
 #[tokio::test]

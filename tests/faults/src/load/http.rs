@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{Load, Submission};
+use super::{Load, Submission, Way};
 use crate::scene;
 
 /// The outcome of an attempt.
@@ -33,6 +33,9 @@ impl Load {
                 Attempt::Later(wait, may_be_stored) => {
                     self.ledger.entries().put_off += 1;
                     open |= may_be_stored;
+                    if submission.is_optional() && !open {
+                        return;
+                    }
                     wait
                 }
                 Attempt::Nothing => {
@@ -114,7 +117,11 @@ impl Load {
 pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let kind = scene::KINDS[random.random_range(0..4)];
-    let submission = load.submission(kind, 1, false, true, &mut random);
+    let submission = Submission {
+        way: Some(Way::Http),
+        submitter: None,
+        ..load.submission(kind, 1, false, true, &mut random)
+    };
     let mut callers = JoinSet::new();
     for number in 0..count {
         let (load, submission) = (Arc::clone(load), submission.clone());

@@ -28,6 +28,9 @@ impl Load {
                 }
                 Ok(Ok(Attempt::Refused(wait))) => {
                     self.ledger.entries().put_off += 1;
+                    if submission.is_optional() && !open {
+                        return;
+                    }
                     wait
                 }
                 Ok(Err(error)) => {
@@ -64,11 +67,12 @@ impl Load {
             }
         });
         let sql = "select id, outcome, coalesce(retry_after_seconds, 1)
-                   from tidegate.submit_batch(kind => $1, payloads => $2, idempotency_keys => $3)";
+                   from tidegate.submit_batch(kind => $1, payloads => $2, idempotency_keys => $3, submitter => $4)";
         let query = sqlx::query_as::<_, (Option<Uuid>, String, i32)>(sql)
             .bind(submission.kind.name)
             .bind(&submission.payloads)
-            .bind(keys);
+            .bind(keys)
+            .bind(submission.submitter);
         let mut session = self.pool.acquire().await?;
         let rows = if in_transaction {
             let mut transaction = session.begin().await?;
