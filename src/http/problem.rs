@@ -43,6 +43,10 @@ pub(super) struct ProblemDocument {
     code: &'static str,
     /// Whether the same call may succeed later without any intervention.
     retryable: bool,
+    /// In how many seconds to repeat the call: as `Retry-After`. Every 429 and 503 has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, nullable = false, minimum = 1)]
+    retry_after_seconds: Option<RetryAfter>,
 }
 
 /// The codes of all classes.
@@ -78,7 +82,7 @@ impl Class {
     }
 
     /// The body of an answer.
-    pub(super) fn document(&self, detail: String) -> ProblemDocument {
+    pub(super) fn document(&self, detail: String, retry_after: Option<RetryAfter>) -> ProblemDocument {
         ProblemDocument {
             r#type: format!("{TYPE_PREFIX}{}", self.code),
             title: self.title,
@@ -86,6 +90,7 @@ impl Class {
             detail,
             code: self.code,
             retryable: self.retryable,
+            retry_after_seconds: retry_after,
         }
     }
 }
@@ -101,7 +106,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let headers = [(CONTENT_TYPE, "application/problem+json")];
-        let body = Json(self.class.document(self.detail));
+        let body = Json(self.class.document(self.detail, self.retry_after));
         (self.class.status, self.retry_after, headers, body).into_response()
     }
 }

@@ -295,7 +295,7 @@ fn an_undocumented_answer_is_noticed() {
     let full = |code: &str| {
         json!({
             "type": format!("urn:problem-type:tidegate:{code}"), "title": "This node serves as many calls as it can",
-            "status": 503, "detail": "x", "code": code, "retryable": true,
+            "status": 503, "detail": "x", "code": code, "retryable": true, "retry_after_seconds": 1,
         })
     };
     let (plain, problem) = ("application/json", "application/problem+json");

@@ -42,6 +42,7 @@ pub(super) async fn close_for_42_seconds(database: &TestDatabase) {
 fn assert_refused(refused: &Answer, seconds: u64) {
     refused.assert_problem(429, "gate_closed");
     assert_eq!(refused.retry_after(), seconds);
+    assert_eq!(refused.body["retry_after_seconds"], seconds);
     assert_eq!(refused.body["retryable"], true);
 }
 

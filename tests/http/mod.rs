@@ -163,6 +163,9 @@ impl Answer {
         assert!(self.body["retryable"].is_boolean());
         if status == 429 || status == 503 {
             assert!(self.retry_after() >= 1);
+            assert_eq!(self.body["retry_after_seconds"], self.retry_after(), "{self:?}");
+        } else {
+            assert!(self.body.get("retry_after_seconds").is_none(), "{self:?}");
         }
     }
 

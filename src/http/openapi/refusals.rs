@@ -124,10 +124,14 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
         .property("type", words(types))
         .property("title", words(classes.iter().map(|class| class.title)))
         .property("status", status);
+    let own = match classes[0].retry_after {
+        Some(_) => own.required("retry_after_seconds"),
+        None => own,
+    };
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(own);
     let mut content = Content::new(Some(schema));
-    let document = classes[0].document("the cause of this occurrence, and the remedy".to_owned());
-    content.example = serde_json::to_value(document).ok();
+    let detail = "the cause of this occurrence, and the remedy".to_owned();
+    content.example = serde_json::to_value(classes[0].document(detail, classes[0].retry_after)).ok();
     ResponseBuilder::new()
         .description(titles.collect::<Vec<_>>().join("; "))
         .content("application/problem+json", content)

@@ -13,7 +13,7 @@ pub(in crate::http) struct Class {
     /// Whether the same call may succeed later without any intervention.
     pub(in crate::http) retryable: bool,
     /// When to repeat the call; every 429 and 503 has it.
-    pub(super) retry_after: Option<RetryAfter>,
+    pub(in crate::http) retry_after: Option<RetryAfter>,
 }
 
 impl Class {
