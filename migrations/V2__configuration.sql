@@ -37,7 +37,8 @@ create table tidegate.kind (
   key_paths           text[],
   key_bucket          interval,
   set_paths           text[],
-  constraint kind_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,62}$'),
+  -- The name of its counter, `replays_NAME`, has at most 63 characters.
+  constraint kind_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,54}$'),
   -- `/v1/admin/…` and `/v1/responses` are paths of the HTTP API.
   constraint kind_name_is_not_admin_or_responses check (name not in ('admin', 'responses')),
   constraint kind_has_a_readiness_queue_iff_decrypt check ((flow = 'decrypt') = (readiness_queue is not null)),

@@ -169,12 +169,13 @@ create table tidegate.dedup (
 );
 create index dedup_expires_at_idx on tidegate.dedup (expires_at);
 
--- Append-only: the submissions of a kind that one node has accepted since it last wrote.
+-- Append-only: the submissions of a kind between two calls of `fold_counts`.
 create table tidegate.submission_sample (
   kind      text not null,
   at        timestamptz not null default tidegate.clock(),
   submitted integer not null,
   replayed  integer not null,
+  counter   bigint not null default 0,
   constraint submission_sample_counts_replays_as_submitted check (replayed >= 0 and replayed <= submitted)
 );
 create index submission_sample_kind_at_idx on tidegate.submission_sample (kind, at);

@@ -39,7 +39,8 @@ from (values
 create table tidegate.request_count_delta (
   kind       text not null,
   req_status tidegate.request_status not null,
-  delta      bigint not null
+  delta      bigint not null,
+  submitted  integer not null default 0
 );
 
 create table tidegate.request_count (
@@ -47,6 +48,15 @@ create table tidegate.request_count (
   req_status tidegate.request_status not null,
   requests   bigint not null,
   primary key (kind, req_status)
+);
+
+-- The transitions of the last 65 minutes, by kind and the status they led to, in the minute in which they were folded.
+create table tidegate.transition_minute (
+  kind        text not null,
+  req_status  tidegate.request_status not null,
+  minute      timestamptz not null,
+  transitions bigint not null,
+  primary key (kind, req_status, minute)
 );
 
 -- One row a run of `recover`, or a batch of it by hand that found something. Kept permanently: they are few.

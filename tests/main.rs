@@ -113,6 +113,7 @@ mod request {
     pub mod hand_edits;
     pub mod history;
     pub mod lists;
+    pub mod monitoring;
     pub mod partitions;
     pub mod plans;
     pub mod races;

@@ -123,7 +123,7 @@ begin
       observed := format('%s %s', v_name, trim_scale(coalesce(v_figures[1], 0)));
       detail := case
         when v_figures[1] is null then v_unmeasured
-        when p_member = 'dup_drop_rate_le' then 'of the submissions over HTTP in 5 minutes'
+        when p_member = 'dup_drop_rate_le' then 'of the submissions in 5 minutes'
         else format('%s calls for %s requests in 5 minutes', v_found.calls, v_found.requests)
       end;
   end case;

@@ -11,7 +11,7 @@
 --   retry_rate: Retries per request.
 --   timeout_rate: Timeouts per request.
 --   error_ratio: Share of calls that failed.
---   dup_drop_rate: Share of submissions over HTTP that were duplicates; at the tx stage.
+--   dup_drop_rate: Share of submissions that were duplicates; at the tx stage.
 --   p50_ms: Median latency of calls, milliseconds.
 --   p99_ms: 99th percentile of their latency, milliseconds.
 --   hedges: Hedged calls.
@@ -33,14 +33,7 @@ from (
     d.dup_drop_rate, l.p50_ms, l.p99_ms, c.hedges, coalesce(b.open_ratio, 0) as open_ratio
   from tidegate.policy as p
   cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
-  cross join lateral (
-    select
-      percentile_disc(0.5) within group (order by m.ms) as p50_ms,
-      percentile_disc(0.99) within group (order by m.ms) as p99_ms
-    from (table tidegate.call_second union all table tidegate.call_sample) as f
-    cross join unnest(f.latency_ms) as m(ms)
-    where f.kind = p.kind and f.stage = p.stage and f.at > tidegate.clock() - interval '5 minutes'
-  ) as l
+  left join tidegate.stage_latency as l on l.kind = p.kind and l.stage = p.stage::text
   cross join lateral (
     select round(sum(f.replayed)::numeric / nullif(sum(f.submitted), 0), 6) as dup_drop_rate
     from tidegate.submission_sample as f

@@ -1,4 +1,5 @@
--- kind_policies: A kind's queues serve the right stages, and a new kind gets a policy row for each stage.
+-- kind_policies: A kind's queues serve the right stages, and a new kind gets a policy row for each stage and a counter
+-- of its replays.
 
 -- function kind_queues: Trigger on kind: queue stages (TG005), fixed name (TG002).
 create or replace function tidegate_internal.kind_queues()
@@ -32,8 +33,10 @@ begin
   where s.stage = 'tx' or new.flow = 'decrypt'
   on conflict do nothing;
 
+  if tg_op = 'INSERT' then
+    perform tidegate_internal.make_replays_counter(new.name);
   -- An unchanged policy follows its kind's deadlines.
-  if tg_op = 'UPDATE' then
+  else
     update tidegate.policy as p
     set (attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms) = (select d.*)
     from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
@@ -90,10 +93,11 @@ begin
   if tg_when = 'AFTER' then
     foreach v_table in array array[
       'finish_sample', 'answer_sample', 'kind_pace', 'eta_quality_total', 'poll_count', 'call_sample', 'call_second',
-      'call_total', 'submission_sample', 'retention_walk'
+      'call_total', 'submission_sample', 'transition_minute', 'retention_walk'
     ] loop
       execute format('delete from tidegate.%I where kind = $1', v_table) using old.name;
     end loop;
+    execute format('drop sequence if exists tidegate.%I', 'replays_' || old.name);
   end if;
   return old;
 end;

@@ -1,7 +1,8 @@
 -- fold_counts: One batch of a maintenance duty: folds the append-only count deltas into one row per kind and status.
 --
--- Also folds drains by the second, and deletes those older than ten minutes, the longest window in use. Returns how
--- many deltas it folded.
+-- Also counts transitions by the minute, and submissions with their replays; folds drains by the second, and deletes
+-- what is older than the longest window in use: ten minutes, of transitions an hour and five minutes. Returns how many
+-- deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -16,7 +17,27 @@ begin
   with taken as (
     delete from tidegate.request_count_delta as d
     where d.ctid = any(array(select f.ctid from tidegate.request_count_delta as f limit 10000))
-    returning d.kind, d.req_status, d.delta
+    returning d.kind, d.req_status, d.delta, d.submitted
+  ), entered as (
+    insert into tidegate.transition_minute as m (kind, req_status, minute, transitions)
+    select t.kind, t.req_status, date_trunc('minute', tidegate.clock()), sum(t.delta)
+    from taken as t
+    where t.delta > 0
+    group by t.kind, t.req_status
+    on conflict (kind, req_status, minute) do update set transitions = m.transitions + excluded.transitions
+  ), sampled as (
+    insert into tidegate.submission_sample (kind, submitted, replayed, counter)
+    select r.kind, coalesce(t.submitted, 0) + n.replayed, n.replayed, r.replays
+    from tidegate.replay_counts() as r
+    left join (select f.kind, sum(f.submitted) as submitted from taken as f group by f.kind) as t on t.kind = r.kind
+    left join lateral (
+      select s.counter from tidegate.submission_sample as s where s.kind = r.kind order by s.at desc limit 1
+    ) as last on true
+    -- A counter that is lower than before has begun at 0 again.
+    cross join lateral (
+      select r.replays - case when last.counter <= r.replays then last.counter else 0 end as replayed
+    ) as n
+    where t.submitted > 0 or n.replayed > 0
   ), folded as (
     insert into tidegate.request_count as c (kind, req_status, requests)
     select t.kind, t.req_status, sum(t.delta) from taken as t group by t.kind, t.req_status
@@ -38,6 +59,11 @@ begin
   insert into tidegate.queue_drain (queue, at, drained, held_ms)
   select t.queue, date_trunc('second', t.at), sum(t.drained), sum(t.held_ms) from taken as t group by 1, 2;
   delete from tidegate.queue_drain as d where d.at < tidegate.clock() - interval '10 minutes';
+  delete from tidegate.transition_minute as m where m.minute < tidegate.clock() - interval '65 minutes';
+  -- The last row of a kind has the value from which its counter goes on.
+  delete from tidegate.submission_sample as s
+  where s.at < tidegate.clock() - interval '10 minutes'
+    and exists (select from tidegate.submission_sample as n where n.kind = s.kind and n.at > s.at);
   return v_folded;
 end;
 $$;

@@ -1,7 +1,6 @@
 -- fold_calls: One batch of a maintenance duty: folds reported calls by the second and into totals.
 --
--- Seconds are kept for ten minutes, the longest window in use, and so are counts of submissions.
--- Returns how many samples it folded.
+-- Seconds are kept for ten minutes, the longest window in use. Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -55,7 +54,6 @@ begin
   select count(*) into v_folded from taken;
 
   delete from tidegate.call_second as s where s.at < tidegate.clock() - interval '10 minutes';
-  delete from tidegate.submission_sample as s where s.at < tidegate.clock() - interval '10 minutes';
   return v_folded;
 end;
 $$;

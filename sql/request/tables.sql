@@ -89,6 +89,13 @@
 --   kind: The kind.
 --   req_status: The status.
 --   delta: How many requests entered it; negative: left it.
+--   submitted: How many of these were submitted.
+
+-- table transition_minute: Transitions by minute, for 65 minutes; read transition_rate instead.
+--   kind: The kind.
+--   req_status: The status that they led to.
+--   minute: The minute in which fold_counts counted them.
+--   transitions: How many.
 
 -- table request_count: Folded counts by kind and status; read request_overview instead.
 --   kind: The kind.

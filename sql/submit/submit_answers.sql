@@ -4,9 +4,9 @@
 -- `p_ids` are the requests found or made, null where there is none, and `p_own` the ids that new ones would have had.
 -- `p_new` are the new ones; as many as `p_etas` has were let in, and `p_waiting` messages wait before the first of
 -- these. The others are refused, with a Retry-After of `p_wait` seconds. A replay gets its position as a poll would,
--- except in a group (`p_each`): see `submit_group`.
+-- except in a group (`p_each`): see `submit_group`. Every replay is returned, and so counted, here.
 create or replace function tidegate_internal.submit_answers(
-  p_ids uuid[], p_own uuid[], p_each boolean, p_new uuid[] default null,
+  p_kind text, p_ids uuid[], p_own uuid[], p_each boolean, p_new uuid[] default null,
   p_etas tidegate.retry_after[] default null, p_waiting bigint default null,
   p_wait integer default null
 )
@@ -42,6 +42,9 @@ begin
     left join lateral tidegate.request_outlook(r.id) as e on s.number is null and not p_each
     where s.place is not null
     order by s.place;
+  perform tidegate_internal.count_replays(p_kind, (
+    select count(*) from unnest(p_ids, p_own) as a(id, own) where a.id is not null and a.id is distinct from a.own
+  ));
 end;
 $$;
 select tidegate_internal.plan_along_indexes('submit_answers');

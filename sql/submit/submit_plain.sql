@@ -74,7 +74,9 @@ begin
     return;
   end if;
   queue_position := v_entered.waiting;
-  with counted as (insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, 'processing', 1))
+  with counted as (
+    insert into tidegate.request_count_delta (kind, req_status, delta, submitted) values (p_kind, 'processing', 1, 1)
+  )
   insert into tidegate.request as r (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
     submitter, eta_seconds, payload

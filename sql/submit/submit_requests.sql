@@ -115,7 +115,7 @@ begin
     );
     v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_made, v_prints);
     if array_position(v_ids, null) is null then
-      return query select * from tidegate_internal.submit_answers(v_ids, null, p_each);
+      return query select * from tidegate_internal.submit_answers(p_kind, v_ids, null, p_each);
       return;
     end if;
   end if;
@@ -170,7 +170,7 @@ begin
         place)
       where n.id = n.dedup_target;
       if v_new is null then
-        return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each);
+        return query select * from tidegate_internal.submit_answers(p_kind, v_ids, v_own, p_each);
         return;
       end if;
       v_fresh := cardinality(v_new);
@@ -222,7 +222,8 @@ begin
     from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
-    insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, v_status, v_enters);
+    insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
+    values (p_kind, v_status, v_enters, v_enters);
     if v_terms.has_quota then
       insert into tidegate.quota_usage (gate, request_id)
       select g.name, n.id
@@ -267,7 +268,8 @@ begin
     end if;
     v_wait := tidegate_internal.gate_wait(v_kind, v_submitter, case when p_each then 1 else v_fresh end);
   end if;
-  return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_etas, v_waiting, v_wait);
+  return query
+    select * from tidegate_internal.submit_answers(p_kind, v_ids, v_own, p_each, v_new, v_etas, v_waiting, v_wait);
 end;
 $$;
 select tidegate_internal.plan_along_indexes('submit_requests', 'sort');

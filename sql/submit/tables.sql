@@ -11,11 +11,12 @@
 
 -- index dedup_expires_at_idx: Finds expired keys, oldest first.
 
--- table submission_sample: Append-only: how many submissions of a kind a node has accepted.
+-- table submission_sample: Append-only: submissions of a kind since its last row, for ten minutes.
 --   kind: The kind.
---   at: When the node wrote.
+--   at: When they were counted.
 --   submitted: Submissions that were accepted or replayed.
 --   replayed: Those of them that were answered with an earlier request.
+--   counter: The value of the kind's sequence of replays at that time.
 
 -- index submission_sample_kind_at_idx: Finds the latest, or the oldest, of a kind.
 

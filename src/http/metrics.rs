@@ -92,8 +92,6 @@ impl NodeMetrics {
         self.submissions.count(kind, outcome);
         if outcome == "refused" {
             self.refusals.count(kind, "database");
-        } else {
-            self.statistics.submitted(kind, outcome == "replayed");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The counts of API nodes, and the quality of ETAs.
+//! The counts of polls and replays, and the quality of ETAs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,15 +18,6 @@ pub struct PollCount {
     pub lateness: Duration,
 }
 
-/// Accepted submissions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SubmissionCount {
-    /// All of them.
-    pub submitted: u32,
-    /// Those that were answered with an earlier request.
-    pub replayed: u32,
-}
-
 /// The quality of a kind's ETAs, of every request that has ended.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct EtaQuality {
@@ -43,7 +34,7 @@ pub struct EtaQuality {
 }
 
 /// One column of counts, in the order of their kinds.
-fn column<C>(counts: &HashMap<String, C>, of: fn(&C) -> u128) -> Vec<i64> {
+fn column(counts: &HashMap<String, PollCount>, of: fn(&PollCount) -> u128) -> Vec<i64> {
     let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
     counts.values().map(|count| clamp(of(count))).collect()
 }
@@ -72,16 +63,12 @@ impl Store {
         .map(|_| ())
     }
 
-    /// Adds submissions, by kind: `tidegate.count_submissions`.
+    /// How many submissions of each kind were replays: `tidegate.replay_counts`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<()> {
-        let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        run!(self, execute query "count_submissions.sql"(
-            kinds, column(counts, |count| count.submitted.into()), column(counts, |count| count.replayed.into())
-        ))
-        .map(|_| ())
+    pub async fn replay_counts(&self) -> Result<Vec<(String, i64)>> {
+        run!(self, fetch_all query_as "replay_counts.sql"())
     }
 }

@@ -143,7 +143,7 @@ async fn every_figure_is_there_and_no_other() {
                kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,
                requests, responses, failures, late, sum_ns, updated_at
              ) values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, now(), 0, 0, 0, 0, 0, now());
-             select tidegate.count_submissions('{direct}', '{2}', '{1}');
+             insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 2, 1);
              insert into tidegate.call_sample values ('direct', 'tx', clock_timestamp(), 2, 3, 1, 1, 1, 0, 1, '{7}')",
         )
         .await;
@@ -185,6 +185,8 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
         ("submissions_total{kind=\"user_decrypt\",outcome=\"accepted\"}", 1.0),
         ("submissions_total{kind=\"direct\",outcome=\"accepted\"}", 1.0),
         ("submissions_total{kind=\"direct\",outcome=\"replayed\"}", 1.0),
+        ("replays_total{kind=\"direct\"}", 1.0),
+        ("replays_total{kind=\"user_decrypt\"}", 0.0),
         ("submissions_total{kind=\"direct\",outcome=\"failed\"}", 1.0),
         ("polls_total{kind=\"user_decrypt\",answer=\"in_progress\"}", 1.0),
         ("polls_total{kind=\"user_decrypt\",answer=\"ended\"}", 2.0),

@@ -690,7 +690,7 @@ async fn indicators_are_there_in_sql_under_both_names() {
         ))
         .await;
     database
-        .execute("select tidegate.count_submissions('{direct}', '{200}', '{1}')")
+        .execute("insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 200, 1)")
         .await;
     let shown = "select row(requests, calls, retry_rate, timeout_rate, error_ratio, dup_drop_rate, p50_ms, p99_ms, hedges, within_gate)::text
                  from tidegate.sli where kind = 'direct'";

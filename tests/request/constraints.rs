@@ -82,6 +82,10 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "kind_name_is_lower_snake_case",
                 ),
                 (
+                    "insert (name, flow, tx_queue) values (repeat('k', 56), 'direct', 'tx')",
+                    "kind_name_is_lower_snake_case",
+                ),
+                (
                     "insert (name, flow, tx_queue) values ('admin', 'direct', 'tx')",
                     "kind_name_is_not_admin_or_responses",
                 ),

@@ -51,6 +51,112 @@ async fn a_key_used_again_with_the_same_payload_is_the_same_request_wherever_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn duplicates_count_whichever_function_they_come_by() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "insert into tidegate.webhook_host (host) values ('hooks.example.com');
+             insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, key_mode, key_paths)
+             values (repeat('k', 55), 'direct', 'tx', 1, 1, 'natural', '{id}')",
+        )
+        .await;
+    let counted = "select string_agg(kind || ' ' || replays, ', ' order by kind) from tidegate.replay_counts()
+                   where replays > 0";
+    let made = "submit(repeat('k', 55), '{\"id\": 1}')";
+    let calls = [
+        ("submit('direct', '1', 'a')", 1),
+        ("submit('direct', '1', 'b', admission => 'accepted')", 1),
+        (
+            "submit_with_callback('direct', '1', 'https://hooks.example.com/', 'c')",
+            1,
+        ),
+        ("submit_batch('direct', '{1,2,3}', '{d,e,null}')", 2),
+        ("submit_batch_once('direct', '{1,2,3}', 'f')", 3),
+        ("submit_group('direct', '{1}', '{g}')", 1),
+        ("submit_group('direct', '{1,2,3}', '{h,null,i}')", 2),
+        (made, 1),
+    ];
+    let call = |call: &str| format!("select count(*) from tidegate.{call}");
+    for (first, _) in calls {
+        database.execute(&call(first)).await;
+    }
+    assert_eq!(database.text(counted).await, None, "what is new is no duplicate");
+
+    let mut duplicates = 0;
+    for (again, count) in calls {
+        let mut session = database.session().await;
+        run(&mut session, "begin").await;
+        run(&mut session, &call(again)).await;
+        duplicates += count;
+        let of_direct = duplicates - i64::from(again == made);
+        let shown = value(&mut session, counted).await;
+        assert_eq!(
+            shown.split(',').next(),
+            Some(&*format!("direct {of_direct}")),
+            "{again}"
+        );
+        // A duplicate writes nothing, but in a batch with new requests.
+        if !again.contains("null") {
+            let xid = "select pg_current_xact_id_if_assigned() is null";
+            assert_eq!(value(&mut session, xid).await, "t", "{again}");
+        }
+        run(&mut session, "commit").await;
+    }
+    let all = format!("direct 11, {} 1", "k".repeat(55));
+    assert_eq!(database.value(counted).await, all);
+
+    // A key twice in a batch; what is refused, by its key or by the gate, is no duplicate.
+    database
+        .execute(&call("submit_batch('direct', '{9,9}', '{twice,twice}')"))
+        .await;
+    database.refused("select tidegate.submit('direct', '2', 'a')").await;
+    database
+        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
+        .await;
+    database.execute(&call("submit('direct', '1', 'new')")).await;
+    database
+        .execute(&call("submit_group('direct', '{1,2}', '{a,new}')"))
+        .await;
+    let all = all.replace("11", "13");
+    assert_eq!(database.value(counted).await, all);
+    // In a read-only transaction a duplicate is answered, and not counted.
+    let mut session = database.session().await;
+    run(&mut session, "begin read only").await;
+    let answered = "select outcome from tidegate.submit('direct', '1', 'a', admission => 'accepted')";
+    assert_eq!(value(&mut session, answered).await, "replayed");
+    run(&mut session, "commit").await;
+    assert_eq!(database.value(counted).await, all);
+
+    let sampled =
+        "select row(sum(submitted), sum(replayed))::text from tidegate.submission_sample where kind = 'direct'";
+    for _ in 0..2 {
+        database.execute("select tidegate.fold_counts()").await;
+        // New: 1 + 1 + 1 + 3 + 3 + 1 + 3 and, again, those without a key in two batches, and one of two.
+        assert_eq!(database.value(sampled).await, "(29,13)");
+    }
+    // The sequence begins anew after a crash.
+    database
+        .execute("alter sequence tidegate.replays_direct restart; select tidegate.submit('direct', '1', 'a')")
+        .await;
+    database.execute("select tidegate.fold_counts()").await;
+    assert_eq!(database.value(sampled).await, "(30,14)");
+    assert_eq!(
+        database
+            .value("select round(dup_drop_rate, 4) from tidegate.sli where kind = 'direct' and stage = 'tx'")
+            .await,
+        "0.4667"
+    );
+
+    database
+        .execute("delete from tidegate.kind where name = 'user_decrypt'")
+        .await;
+    assert_eq!(
+        database.text("to_regclass('tidegate.replays_user_decrypt')").await,
+        None
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_used_again_with_another_payload_is_refused_and_names_the_request() {
     let database = TestDatabase::unlimited().await;
     let (_, id) = submit(&database, "'direct', '{\"list\": [1, 2]}', 'k'").await;

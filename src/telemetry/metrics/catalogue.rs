@@ -80,6 +80,8 @@ metrics! {
 
     SUBMISSIONS = Counter, "tidegate_submissions_total" ["kind", "outcome"],
         "Submissions over HTTP: `accepted`, `replayed`, `refused` (gate closed), `failed` (any other error)";
+    REPLAYS = Counter, "tidegate_replays_total" ["kind"],
+        "Submissions answered with an earlier request (duplicates), over HTTP or by SQL, whole fleet";
     GATE_REFUSALS = Counter, "tidegate_gate_refusals_total" ["kind", "by"],
         "Submissions over HTTP that a closed or full gate has refused, by what decided: this node's `copy`, which counts a batch as one, or the `database`, which counts its requests";
     GATE_COPY_CLOSED = Gauge, "tidegate_gate_copy_closed" ["gate"],
@@ -138,7 +140,7 @@ metrics! {
     SLI_TIMEOUT_RATE = Gauge, "tidegate_sli_timeout_rate" ["kind", "stage"], "Timeouts per request over five minutes";
     SLI_ERROR_RATIO = Gauge, "tidegate_sli_error_ratio" ["kind", "stage"], "Share of failed calls over five minutes";
     SLI_DUP_DROP_RATE = Gauge, "tidegate_sli_dup_drop_rate" ["kind", "stage"],
-        "Share of submissions over HTTP that were duplicates, over five minutes";
+        "Share of submissions that were duplicates, over HTTP or by SQL, over five minutes";
     SLI_LATENCY = Gauge, "tidegate_sli_latency_seconds" ["kind", "stage", "quantile"],
         "Latency of calls over five minutes: quantiles 0.5 and 0.99";
     SLI_CIRCUIT_OPEN_RATIO = Gauge, "tidegate_sli_circuit_open_ratio" ["kind", "stage"],

@@ -74,6 +74,9 @@ impl Overview {
         for queue in self.store.queue_overview().await? {
             set_queue(&metrics, &queue);
         }
+        for (kind, replays) in self.store.replay_counts().await? {
+            metrics.set_total(&REPLAYS, &[("kind", &*kind)], replays);
+        }
         let mut workers = [("alive", 0.0), ("stopped", 0.0), ("lost", 0.0)];
         for worker in self.store.worker_overview().await? {
             let state = match (worker.alive, worker.stopped_at) {

@@ -1,0 +1,1 @@
+select kind, replays from tidegate.replay_counts();

@@ -1,0 +1,35 @@
+-- first_waiting: The first waiting messages of every queue, `batch` of each at most, and since when each is visible.
+--
+-- Found as claims find them, from the watermarks on, so the cost does not depend on the depth. For the view
+-- `stuck_request`.
+create or replace function tidegate.first_waiting(batch integer default 100)
+  returns table (queue text, msg_id bigint, request_id uuid, visible_at timestamptz)
+  language plpgsql stable security definer as $$
+declare
+  v_now   timestamptz := tidegate.clock();
+  v_queue text;
+begin
+  for v_queue in
+    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+      order by q.name
+  loop
+    return query execute format(
+      $sql$
+        select $1, f.msg_id, tidegate.message_request_id(f.message), f.vt
+        from (
+          (select m.msg_id, m.message, m.vt from %1$s as m where m.msg_id >= $2 and m.vt <= $4
+           order by m.msg_id limit $5)
+          union
+          (select m.msg_id, m.message, m.vt from %1$s as m where m.vt > $3 and m.vt <= $4 order by m.vt limit $5)
+        ) as f
+        order by f.msg_id
+        limit $5
+      $sql$, tidegate_internal.queue_table(v_queue)
+    ) using
+      v_queue, coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'watermark')), 0),
+      to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0),
+      v_now, first_waiting.batch;
+  end loop;
+end;
+$$;
+select tidegate_internal.allow('first_waiting', '{reader,api,worker,admin}');

@@ -1,0 +1,13 @@
+-- count_replays: Counts replays of a kind in its sequence.
+--
+-- Writes no row and takes no transaction id, so a duplicate costs next to nothing. A read-only transaction, where a
+-- sequence may not be advanced, counts nothing. A rollback does not undo the count.
+create or replace function tidegate_internal.count_replays(p_kind text, p_replays bigint)
+  returns void language plpgsql as $$
+begin
+  perform count(nextval(c.counter))
+  from (select tidegate_internal.replays_counter(p_kind) as counter) as c
+  cross join generate_series(1, p_replays)
+  where c.counter is not null and current_setting('transaction_read_only') = 'off';
+end;
+$$;
