@@ -165,7 +165,7 @@ create table tidegate.setting (
   only_row        boolean primary key default true constraint setting_has_one_row check (only_row),
   min_seconds     integer not null default 1,
   max_seconds     integer not null default 300,
-  safety_margin   numeric,
+  safety_margin   numeric not null default 0.2,
   initialised_at  timestamptz,
   jitter          numeric not null default 0.1,
   heal_window     interval not null default '30 seconds',

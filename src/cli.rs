@@ -12,6 +12,7 @@ mod contract;
 mod demo;
 mod doctor;
 mod explain;
+mod fail;
 mod gate;
 mod get;
 mod init;
@@ -116,6 +117,8 @@ enum Command {
     Redrive(redrive::Redrive),
     /// Show requests, queues and workers
     Status,
+    /// Fail a live request as an internal error, whatever its status
+    Fail(fail::Fail),
     /// Stop claims from a queue, everywhere; held requests go on
     Pause(pause::Queues),
     /// Resume claims from a queue
@@ -169,6 +172,7 @@ impl Cli {
             Command::Recover(command) => command.run(global).await,
             Command::Redrive(command) => command.run(global).await,
             Command::Status => status::run(global).await,
+            Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,
             Command::Resume(queues) => queues.set_paused(global, false).await,
             Command::Webhook(command) => command.run(global).await,

@@ -72,7 +72,7 @@ impl Bench {
         schema::migrate(&url).await.unwrap();
         let pool = database::connect(&url, &PoolSettings::default()).await.unwrap();
         let store = Store::new(pool.clone());
-        store.initialise(Some("relayer")).await.unwrap();
+        store.initialise(Some("relayer"), None).await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();
         // Marks out of reach; with those of `init`, each settle of a drain would count the depth.
         for gate in ["readiness", "tx"] {

@@ -111,7 +111,7 @@ pub fn parallel(bounds: impl IntoIterator<Item = Duration>) -> Duration {
 }
 
 /// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and the caller's own codes.
-/// A refusal (`4xx`) is not retried even when it is listed.
+/// `!busy` excludes the code `busy` of a class that is listed. A refusal (`4xx`) is not retried even when it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryOn(BTreeSet<String>);
 
@@ -133,7 +133,8 @@ impl RetryOn {
     #[must_use]
     pub fn lists(&self, failure: &dyn Failure) -> bool {
         let (class, code) = (failure.class(), failure.code());
-        class != Class::Refused && (self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code)))
+        let is_listed = self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code));
+        class != Class::Refused && is_listed && !self.0.contains(&format!("!{code}"))
     }
 }
 

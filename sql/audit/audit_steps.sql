@@ -32,7 +32,8 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
   select
     l.transition_no, l.at, l.from_status, l.to_status, l.cause, l.attempt, l.worker, l.detail,
     nullif(concat_ws('; ',
-      case when l.cause = 'hand_edit' then 'by hand' || coalesce(', by ' || (l.detail ->> 'session_user'), '') end,
+      case when l.cause in ('hand_edit', 'internal_error') then
+        'by hand' || coalesce(', by ' || coalesce(l.detail ->> 'on_behalf_of', l.detail ->> 'session_user'), '') end,
       case when l.at < l.came_at then format('the clock was set back by %s', l.came_at - l.at) end,
       case when l.from_status = 'queued' then format('%s checks', l.attempt) end,
       case when b.place is not null then coalesce(format('by policy version %s: %s attempts of %s ms',

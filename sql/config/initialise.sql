@@ -2,22 +2,29 @@
 -- times where none are set; returns the settings that it made.
 --
 -- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50, R = 2
--- s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events.
--- Leaves settings that exist as they are.
+-- s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, retention 30 days, of requests and of events. Leaves
+-- settings that exist as they are.
 --
 -- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
--- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. Raises TG007 for an unknown example.
-create or replace function tidegate.initialise(example text default null)
+-- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. `gates` names other marks: `seed` has
+-- 30/15, those of the document that gates come from. Raises TG007 for an unknown example, or unknown gates.
+create or replace function tidegate.initialise(example text default null, gates text default null)
   returns table (subject text, name text, value text) language plpgsql security definer
   set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
   v_first  boolean;
+  v_marks  integer[];
   -- Those that were there before.
   v_queues constant text[] := array(select q.name from tidegate.queue as q);
   v_kinds  constant text[] := array(select k.name from tidegate.kind as k);
 begin
+  v_marks := case when initialise.gates is null then '{2000,1000}' when initialise.gates = 'seed' then '{30,15}' end;
+  if v_marks is null then
+    raise exception using
+      errcode = 'TG007', message = format('there are no gates "%s"; there are: seed', left(initialise.gates, 100));
+  end if;
   if initialise.example = 'relayer' then
     return query
       insert into tidegate.queue as q (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')
@@ -49,9 +56,9 @@ begin
     where q.stage = 'readiness' and q.max_concurrency is null and (v_first or q.name <> all(v_queues))
     returning 'queue ' || q.name, 'max_concurrency', q.max_concurrency::text;
   return query
-    update tidegate.gate as g set high_water = 2000, low_water = 1000
+    update tidegate.gate as g set high_water = v_marks[1], low_water = v_marks[2]
     where g.queue is not null and (g.high_water, g.low_water) = (30, 15) and (v_first or g.queue <> all(v_queues))
-    returning 'gate ' || g.queue, 'high_water/low_water', '2000/1000';
+    returning 'gate ' || g.queue, 'high_water/low_water', g.high_water || '/' || g.low_water;
   return query
     update tidegate.kind as k set retention = greatest(interval '30 days', p.dedup_window)
     from tidegate.policy as p
@@ -63,9 +70,6 @@ begin
       returning 'setting', 'event_retention', s.event_retention::text;
   end if;
 
-  return query
-    update tidegate.setting as s set safety_margin = 0.2 where s.safety_margin is null
-    returning 'setting', 'safety_margin', s.safety_margin::text;
   return query
     update tidegate.kind as k set readiness_ms = 2000 where k.readiness_ms is null and k.flow = 'decrypt'
     returning 'kind ' || k.name, 'readiness_ms', k.readiness_ms::text;

@@ -47,9 +47,6 @@ begin
           update tidegate.setting as s set event_retention = interval '30 days' where s.event_retention is null
           returning 'setting', 'event_retention', s.event_retention::text;
       end if;
-      return query
-        update tidegate.setting as s set safety_margin = 0.2 where s.safety_margin is null
-        returning 'setting', 'safety_margin', s.safety_margin::text;
 
       with made as (
         insert into tidegate.queue as q (name, stage, per_seconds, max_concurrency)

@@ -38,7 +38,7 @@
 --   min_seconds: The smallest Retry-After before the receipt, seconds.
 --   max_seconds: The largest Retry-After before the receipt, seconds.
 --   jitter: Largest random share added to refusals and observed ETAs; 0: none.
---   safety_margin: M, the share added to every estimate, 0 to 1; required.
+--   safety_margin: M, the share added to every estimate, 0 to 1.
 --   heal_window: Window of the rates by which policies adjust.
 --   heal_pause: The least time between two such adjustments of one policy.
 --   initialised_at: When tidegate.initialise first ran; null: never.

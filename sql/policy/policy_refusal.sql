@@ -7,6 +7,7 @@ create or replace function tidegate_internal.policy_refusal(p_policy tidegate.po
 declare
   v_budget bigint := p_policy.deadline_ms::bigint - p_policy.margin_ms;
   v_never  text;
+  v_unfit  text;
 begin
   if tidegate.w_retry_ms(
     p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
@@ -23,6 +24,19 @@ begin
   limit 1;
   if v_never is not null then
     return format('retry_on lists %s, but a request refused by the downstream is not sent again', v_never);
+  end if;
+  select r.word into v_unfit
+  from unnest(p_policy.retry_on) as r(word)
+  cross join lateral (select substr(r.word, 2)) as x(code)
+  where r.word like '!%' and (
+    x.code in ('', 'timeout', 'connect', '5xx', 'throttled', '4xx', 'other') or x.code = any(p_policy.retry_on)
+    or tidegate.error_class(case when x.code ~ '^[0-9]{3}$' then 'http_' else '' end || x.code)
+      <> all(p_policy.retry_on)
+  )
+  limit 1;
+  if v_unfit is not null then
+    return format('retry_on has %s, but only a code or a status of a class that it lists can be excluded, such as !501 '
+      'beside 5xx', v_unfit);
   end if;
   if p_policy.stage = 'tx' and p_policy.semantics = 'at_most_once' and p_policy.hedge_max > 0 then
     return 'at_most_once and hedge_max > 0 contradict each other: a hedge is a second send';

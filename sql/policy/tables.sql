@@ -17,7 +17,7 @@
 --   body_ms: For timeout_mode phased: time for the body, milliseconds.
 --   deadline_ms: Time for all attempts, milliseconds: W_retry ≤ this less margin.
 --   margin_ms: Part of deadline_ms kept in reserve, milliseconds.
---   retry_on: Retried: 5xx, timeout, connect, throttled, other, codes, HTTP statuses.
+--   retry_on: Retried: classes such as 5xx, codes, HTTP statuses; !501: not this one.
 --   respect_retry_after: Whether a downstream Retry-After replaces the backoff.
 --   semantics: at_most_once, at_least_once or exactly_once, of repeated sends.
 --   dedup_window: How long an idempotency key is kept (stage tx).

@@ -14,7 +14,7 @@
 --   attempt: Checks (into or out of queued) or sends begun by then.
 --   cause: Why; hand_edit: the row was updated by hand.
 --   worker: The worker that claimed it last.
---   detail: Error of failures, timeouts and retries; or {"session_user"}.
+--   detail: Error of failures, timeouts and retries; of what operators did, session_user.
 create or replace view tidegate.request_event as
 select e.request_id, e.transition_no, e.from_status, e.to_status, e.at, e.attempt, e.cause, e.worker, e.detail
 from tidegate.stored_event as e

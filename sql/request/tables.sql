@@ -72,7 +72,7 @@
 --   attempt: Checks (into or out of queued) or sends begun by then.
 --   cause: Why; hand_edit: the row was updated by hand.
 --   worker: The worker that claimed it last.
---   detail: Error of failures, timeouts, retries; or {"session_user"}.
+--   detail: Error of failures, timeouts, retries; of operators: session_user, on_behalf_of.
 
 -- table stored_event_default: Part of stored_event for days without a partition.
 --   request_id: The request.

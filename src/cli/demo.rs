@@ -82,7 +82,7 @@ impl Demo {
         );
         schema::migrate(url).await?;
         let store = Store::new(database::connect(url, &PoolSettings::default()).await?);
-        store.initialise(Some("relayer")).await?;
+        store.initialise(Some("relayer"), None).await?;
         let limits = [
             ("tx.per_seconds".to_owned(), RATE),
             ("readiness.max_concurrency".to_owned(), CONCURRENCY),

@@ -1,4 +1,5 @@
-//! The calls of operators: configuration, kinds, queues, gates and quotas. One router, so that one layer guards all of it.
+//! The calls of operators: configuration, kinds, queues, gates, quotas and single requests. One router, so that one layer
+//! guards all of it.
 
 mod changes;
 mod config;
@@ -6,6 +7,7 @@ mod gates;
 mod kinds;
 mod queues;
 mod quotas;
+mod requests;
 mod schemas;
 
 use std::{convert::Infallible, sync::Arc};
@@ -18,10 +20,13 @@ use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Problem, UNKNOWN_QUEUE, UNKNOWN_QUOTA, UNKNOWN_SETTING},
+    problem::{Problem, UNKNOWN_QUEUE, UNKNOWN_QUOTA, UNKNOWN_REQUEST, UNKNOWN_SETTING},
     unknown_path,
 };
-use crate::store::{Store, Watched};
+use crate::{
+    request::RequestId,
+    store::{Store, Watched},
+};
 
 /// Everything below `/v1/admin`.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
@@ -44,6 +49,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(quotas::close_quota))
         .routes(routes!(quotas::open_quota))
         .routes(routes!(quotas::release_quota))
+        .routes(routes!(requests::fail))
 }
 
 /// Answers every other path below `/v1/admin` with 404, because no kind is named `admin`.
@@ -168,6 +174,25 @@ struct SettingPath {
 }
 
 storable!(SettingPath { name }, UNKNOWN_SETTING, Ok);
+
+/// A path that names a request of any kind.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+struct RequestPath {
+    /// The id that the submission was answered with.
+    #[param(rename = "job_id", value_type = uuid::Uuid, example = "01a1f8bb-a1f9-70c0-84de-b7fe94f3591c")]
+    id: RequestId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = parameter(parts, state, "job_id").await?;
+        let id = id.parse().map_err(|_| UNKNOWN_REQUEST.because("a job id is a UUID"))?;
+        Ok(Self { id })
+    }
+}
 
 /// The largest page of a history, and its size by default.
 const PAGE_MAX: i32 = 1000;

@@ -50,7 +50,7 @@ const API_KEY: &str = "api_key";
     tags(
         (name = "requests", description = "Submitting, polling, listing and cancelling requests"),
         (name = "responses", description = "Responses of the downstream"),
-        (name = "administration", description = "Calls of operators: configuration, kinds, queues, gates, quotas"),
+        (name = "administration", description = "Calls of operators: configuration, kinds, queues, gates, quotas, requests"),
         (name = "health", description = "Whether this node is up, and ready to serve"),
         (name = "documents", description = "This document, and metrics for monitoring"),
     ),

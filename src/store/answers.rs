@@ -1,4 +1,4 @@
-//! The downstream's responses, and cancellations.
+//! The downstream's responses, and ends by hand.
 
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
@@ -47,6 +47,17 @@ pub enum Cancelled {
     Unknown,
 }
 
+/// The outcome of a failure by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failed {
+    /// It has failed now.
+    Failed,
+    /// It had ended before.
+    Ended(Status),
+    /// There is no such request.
+    Unknown,
+}
+
 impl Store {
     /// Stores a response of the downstream: `tidegate.respond`.
     ///
@@ -70,6 +81,21 @@ impl Store {
             ("cancelled", _) => Cancelled::Cancelled,
             (_, Some(status)) => Cancelled::NotCancellable(status),
             (_, None) => Cancelled::Unknown,
+        })
+    }
+
+    /// Ends a live request as an internal error, for a reason that its caller receives: `tidegate.fail_request`.
+    ///
+    /// # Errors
+    ///
+    /// A reason that is empty or too long, a database error.
+    pub async fn fail_request(&self, id: RequestId, reason: &str) -> Result<Failed> {
+        let (outcome, status): (String, Option<Status>) =
+            run!(self, fetch_one query_as "fail_request.sql"(id.0, reason, self.actor.as_deref()))?;
+        Ok(match (outcome.as_str(), status) {
+            ("failed", _) => Failed::Failed,
+            (_, Some(status)) => Failed::Ended(status),
+            (_, None) => Failed::Unknown,
         })
     }
 }

@@ -115,13 +115,14 @@ pub struct KindOfQueue {
 
 impl Store {
     /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal
-    /// times: `tidegate.initialise`. Returns the settings that it wrote.
+    /// times, with the named marks of gates: `tidegate.initialise`. Returns the settings that it wrote.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Misuse`](crate::error::StoreError::Misuse) for an unknown example; a database error.
-    pub async fn initialise(&self, example: Option<&str>) -> Result<Vec<Setting>> {
-        run!(self, fetch_all query_as "initialise.sql"(example))
+    /// [`StoreError::Misuse`](crate::error::StoreError::Misuse) for an unknown example or unknown gates; a database
+    /// error.
+    pub async fn initialise(&self, example: Option<&str>, gates: Option<&str>) -> Result<Vec<Setting>> {
+        run!(self, fetch_all query_as "initialise.sql"(example, gates))
     }
 
     /// Requests by kind and status.

@@ -52,6 +52,7 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "redrive",
         "doctor",
         "explain",
+        "fail",
         "status",
         "pause",
         "resume",
@@ -94,7 +95,7 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
 
     let settings = run(&database.url, &["init"]).await;
     assert!(
-        out(&settings).contains("safety_margin") && !out(&settings).contains("direct"),
+        out(&settings).contains("event_retention") && !out(&settings).contains("direct"),
         "{}",
         out(&settings)
     );
@@ -386,6 +387,52 @@ async fn recovering_everything_needs_force_while_workers_hold_something() {
     let forced = run(&database.url, &["recover", "--all", "--force"]).await;
     assert_eq!(forced.status.code(), Some(3), "{}", err(&forced));
     assert_eq!(database.status(id).await, "processing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.request_in("direct", "tx_in_flight").await.to_string();
+    let fail = ["fail", &id, "--reason", "the gateway has lost it"];
+
+    let usage = run(&database.url, &fail[..2]).await;
+    assert_eq!(usage.status.code(), Some(2), "without a reason");
+    let failed = run(&database.url, &fail).await;
+    assert!(failed.status.success(), "{}", err(&failed));
+    assert!(
+        out(&failed).contains("has failed: the gateway has lost it"),
+        "{}",
+        out(&failed)
+    );
+    let got = run(&database.url, &["get", &id]).await;
+    assert!(
+        out(&got).contains("direct is failure\ninternal_error: the gateway has lost it"),
+        "{}",
+        out(&got)
+    );
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap();
+    let audit = run(&database.url, &["audit", "replay", &id]).await;
+    assert!(
+        out(&audit).contains(&format!("by hand, by {}", user.name)),
+        "{}",
+        out(&audit)
+    );
+
+    let again = run(&database.url, &fail).await;
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        err(&again).contains(&format!("request {id} is failure")),
+        "{}",
+        err(&again)
+    );
+    let missing = "00000000-0000-7000-8000-000000000000";
+    let unknown = run(&database.url, &["fail", missing, "--reason", "x"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(
+        err(&unknown).contains(&format!("there is no request {missing}")),
+        "{}",
+        err(&unknown)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

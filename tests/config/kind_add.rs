@@ -35,7 +35,6 @@ async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
         made,
         [
             "setting: event_retention 30 days",
-            "setting: safety_margin 0.2",
             "queue payout: stage tx",
             "queue payout: per_seconds 20",
             "gate payout: high_water/low_water 2000/1000",

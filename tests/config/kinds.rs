@@ -2,11 +2,14 @@
 
 use tidegate::schema;
 
-use crate::support::{
-    TestDatabase,
-    at_rest::history_violations,
-    sql::{claim, column, leases, refused, run, value},
-    until_blocked,
+use crate::{
+    cli::commands::{err, out, run as tidegate},
+    support::{
+        TestDatabase,
+        at_rest::history_violations,
+        sql::{claim, column, leases, refused, run, value},
+        until_blocked,
+    },
 };
 
 const NO_ROWS: [&str; 0] = [];
@@ -209,8 +212,7 @@ async fn nothing_is_accepted_before_the_nominal_times_are_set_and_then_it_is() {
     }
     run(
         &mut session,
-        "update tidegate.kind set processing_ms = 0, tx_confirmation_ms = 0 where name in ('direct', 'public_decrypt');
-         update tidegate.setting set safety_margin = 0",
+        "update tidegate.kind set processing_ms = 0, tx_confirmation_ms = 0 where name in ('direct', 'public_decrypt')",
     )
     .await;
     assert_eq!(
@@ -237,10 +239,10 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
         "select format('%s %s %s', subject, name, value) from tidegate.initialise() order by 1",
     )
     .await;
-    assert_eq!(set.len(), 18, "{set:?}");
+    assert_eq!(set.len(), 17, "{set:?}");
     assert!(
         set.contains(&"kind public_decrypt processing_ms 4000".to_owned())
-            && set.contains(&"setting safety_margin 0.2".to_owned())
+            && set.contains(&"gate tx high_water/low_water 2000/1000".to_owned())
     );
     let configuration = "select jsonb_build_array((select jsonb_agg(q order by name) from tidegate.queue as q), (select jsonb_agg(k order by name) from tidegate.kind as k),
        (select jsonb_agg(g order by queue) from tidegate.gate as g), (select jsonb_agg(s) from tidegate.setting as s))";
@@ -269,6 +271,36 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn initialise_gives_the_gates_of_the_seed_when_they_are_named_and_only_then() {
+    let marks = "select string_agg(concat_ws(' ', name, high_water, low_water), ', ' order by name) from tidegate.gate";
+    let seed = "readiness 30 15, tx 30 15";
+    let database = TestDatabase::empty().await;
+    schema::migrate(&database.url).await.unwrap();
+
+    let unknown = tidegate(&database.url, &["init", "--example", "relayer", "--gates", "wide"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(err(&unknown).contains("there are: seed"), "{}", err(&unknown));
+    assert_eq!(database.text(marks).await, None, "nothing was made");
+
+    let set = tidegate(&database.url, &["init", "--example", "relayer", "--gates", "seed"]).await;
+    assert!(
+        out(&set).contains("30/15") && !out(&set).contains("2000/1000"),
+        "{}",
+        out(&set)
+    );
+    assert_eq!(database.value(marks).await, seed);
+    // Marks are written once, whichever they are.
+    let again = tidegate(&database.url, &["init"]).await;
+    assert!(out(&again).contains("nothing changed"), "{}", out(&again));
+    assert_eq!(database.value(marks).await, seed);
+
+    let database = TestDatabase::uninitialised().await;
+    database.store.initialise(None, None).await.unwrap();
+    database.store.initialise(None, Some("seed")).await.unwrap();
+    assert_eq!(database.value(marks).await, "readiness 2000 1000, tx 2000 1000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
     let database = TestDatabase::new().await;
     database
@@ -280,7 +312,7 @@ async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
 
     let migrated = schema::migrate(&database.url).await.unwrap();
     assert!(migrated.sql_applied);
-    database.store.initialise(None).await.unwrap();
+    database.store.initialise(None, None).await.unwrap();
 
     let kinds = "select string_agg(name, ' ' order by name) from tidegate.kind";
     assert_eq!(
@@ -288,7 +320,7 @@ async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
         Some("direct input_proof public_decrypt")
     );
 
-    database.store.initialise(Some("relayer")).await.unwrap();
+    database.store.initialise(Some("relayer"), None).await.unwrap();
     assert_eq!(
         database.text(kinds).await.as_deref(),
         Some("direct input_proof public_decrypt user_decrypt")

@@ -193,6 +193,57 @@ async fn queues_are_shown_paused_and_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_failed_with_a_reason_and_one_that_has_ended_is_a_conflict() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let job = api.submit("public-decrypt").await;
+    let id = job.rsplit('/').next().unwrap();
+    let path = format!("/v1/admin/requests/{id}/fail");
+    let reason = json!({"reason": "the gateway has lost it"});
+
+    for (body, status, code) in [
+        (json!({}), 400, "invalid_body"),
+        (json!({"reason": null}), 400, "invalid_body"),
+        (json!({"reason": "x", "retryable": true}), 400, "invalid_body"),
+        (json!({"reason": " "}), 400, "invalid_request"),
+        (json!({"reason": "x".repeat(1001)}), 400, "invalid_request"),
+        (json!({"reason": "a\u{0}b"}), 422, "unstorable"),
+    ] {
+        api.post(&path, &body).await.assert_problem(status, code);
+    }
+    assert_eq!(api.get(&job).await.status, 202);
+
+    // A caller that waits at this node is answered at once.
+    let waiting = api.client.get(api.url(&job)).header("prefer", "wait=60");
+    let (ended, failed) = tokio::join!(answer(waiting), api.post(&path, &reason));
+    assert_eq!(failed.status, 200, "{failed:?}");
+    assert_eq!(
+        failed.body,
+        json!({"outcome": "failed", "job_id": id, "state": "failure"})
+    );
+    assert_eq!(ended.status, 200, "{ended:?}");
+    assert_eq!(
+        ended.body["error"],
+        json!({"code": "internal_error", "message": "the gateway has lost it", "retryable": true})
+    );
+    let actor = database
+        .value(&format!(
+            "select detail ->> 'on_behalf_of' from tidegate.request_event where request_id = '{id}' and to_status = 'failure'"
+        ))
+        .await;
+    assert_eq!(actor, "http");
+
+    let again = api.post(&path, &reason).await;
+    again.assert_problem(409, "illegal_state");
+    assert!(again.detail().contains("the request is failure"), "{again:?}");
+    for unknown in ["00000000-0000-7000-8000-000000000000", "nope"] {
+        api.post(&format!("/v1/admin/requests/{unknown}/fail"), &reason)
+            .await
+            .assert_problem(404, "unknown_request");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn gates_are_shown_marked_held_and_released() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;

@@ -230,7 +230,7 @@ async fn without_a_retention_nothing_is_deleted() {
         "t"
     );
     // A starter set brings one.
-    database.store.initialise(None).await.unwrap();
+    database.store.initialise(None, None).await.unwrap();
     database
         .execute("update tidegate.maintenance set ran_at = '-infinity'")
         .await;

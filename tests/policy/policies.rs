@@ -154,6 +154,14 @@ async fn a_policy_against_its_semantics_is_refused() {
         ("retry_on = '{5xx,404}'", "404"),
         ("retry_on = '{4xx}'", "4xx"),
         ("retry_on = '{http_422}'", "http_422"),
+        ("retry_on = '{timeout,!501}'", "!501"),
+        ("retry_on = '{!501}'", "!501"),
+        ("retry_on = '{5xx,501,!501}'", "!501"),
+        ("retry_on = '{5xx,!404}'", "!404"),
+        ("retry_on = '{timeout,!5xx,other}'", "!5xx"),
+        ("retry_on = '{connect,!connect}'", "!connect"),
+        ("retry_on = '{5xx,!mine}'", "!mine"),
+        ("retry_on = '{other,!}'", "!,"),
     ] {
         let refusal = database
             .refused(&format!("update tidegate.policy set {change} where kind = 'direct'"))
@@ -223,6 +231,49 @@ async fn only_what_may_succeed_is_sent_again() {
         "failure outcome_unknown outcome_unknown",
         "an error without a code is no class that is listed"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_is_excluded_is_not_sent_again_though_its_class_is_listed() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy set base_ms = 7000, factor = 1, jitter_ms = 0;
+             select tidegate.config_set('direct.tx.retry_on', '5xx,!501,!http_505,connect,!connection_lost,other,!mine')",
+        )
+        .await;
+    for (error, left, becomes) in [
+        ("http_500", false, "processing send_retried http_500 in 7"),
+        ("http_501", false, "failure rejected http_501"),
+        ("http_501", true, "failure outcome_unknown outcome_unknown"),
+        ("http_505", false, "failure rejected http_505"),
+        ("connect", false, "processing send_retried connect in 7"),
+        ("connection_lost", false, "failure rejected connection_lost"),
+        ("theirs", false, "processing send_retried theirs in 7"),
+        ("mine", false, "failure rejected mine"),
+    ] {
+        let json = format!(r#"{{"code": "{error}", "message": "so it is", "retryable": true}}"#);
+        assert_eq!(
+            after(&database, &json, &format!(", null, array[{left}]")).await,
+            becomes,
+            "{error}"
+        );
+    }
+
+    // Checks go by the same words.
+    database
+        .execute(
+            "update tidegate.policy set retry_on = '{5xx,!501}' where kind = 'public_decrypt' and stage = 'readiness'",
+        )
+        .await;
+    for (code, status) in [("http_500", "queued"), ("http_501", "failure")] {
+        let id = database.submit("public_decrypt").await;
+        let mut session = Session::open(&database).await;
+        let held = session.claim("readiness", 1).await;
+        let error = format!(r#"null, array['{{"code": "{code}"}}'::jsonb]"#);
+        session.execute(&settle("settle_snooze", &held, &error)).await;
+        assert_eq!(database.status(id).await, status, "{code}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

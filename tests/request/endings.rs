@@ -1,4 +1,6 @@
-//! When a cancel or a deadline meets a claim, a settle or a response, which of them ends the request?
+//! When a cancel, a failure by hand or a deadline meets a claim, a settle or a response, which of them ends the request?
+
+use std::fmt::Display;
 
 use tidegate::request::RequestId;
 
@@ -92,6 +94,110 @@ async fn a_check_that_passes_during_a_cancel_moves_nothing() {
         assert_eq!(moved.len(), usize::from(!commits));
         sound(&database).await;
     }
+}
+
+fn fail(id: impl Display) -> String {
+    format!("select outcome, req_status from tidegate.fail_request('{id}', 'lost', actor => 'ann')")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_fails_any_live_request_and_is_named_in_its_history() {
+    let database = TestDatabase::unlimited().await;
+    for (kind, status) in [
+        ("public_decrypt", "queued"),
+        ("direct", "processing"),
+        ("direct", "tx_in_flight"),
+        ("user_decrypt", "receipt_received"),
+        ("input_proof", "receipt_received"),
+    ] {
+        let id = RequestId(database.request_in(kind, status).await);
+        let mut operator = Session::open(&database).await;
+
+        assert_eq!(operator.texts(&fail(id)).await, ["failed failure"], "{kind} {status}");
+
+        let told = format!(
+            "select concat_ws(' ', r.error ->> 'code', r.error ->> 'message', r.error ? 'on_behalf_of', e.from_status,
+               e.detail ->> 'message', e.detail ->> 'on_behalf_of', e.detail ->> 'session_user' = session_user)
+             from tidegate.request as r join tidegate.request_event as e on e.request_id = r.id
+             where r.id = '{id}' and e.to_status = 'failure'"
+        );
+        assert_eq!(
+            database.value(&told).await,
+            format!("internal_error lost f {status} lost ann t")
+        );
+        assert_eq!(database.causes(id).await.last().unwrap(), "internal_error");
+        let remark = format!(
+            "select remark from tidegate.audit_replay('{id}') where cause = 'internal_error' and finding is null"
+        );
+        assert!(
+            database.value(&remark).await.starts_with("by hand, by ann"),
+            "{kind} {status}"
+        );
+        sound(&database).await;
+    }
+    // The name of the operator before is not kept.
+    assert_eq!(
+        database
+            .value("select coalesce(current_setting('tidegate.actor', true), '')")
+            .await,
+        ""
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_has_ended_is_not_failed_and_its_status_is_said() {
+    let database = TestDatabase::unlimited().await;
+    let mut operator = Session::open(&database).await;
+    for status in ["completed", "timed_out", "failure"] {
+        let id = database.request_in("direct", status).await;
+        assert_eq!(operator.texts(&fail(id)).await, [format!("ended {status}")]);
+    }
+    let missing = "00000000-0000-7000-8000-000000000000";
+    let unknown = format!("select outcome, req_status is null from tidegate.fail_request('{missing}', 'lost')");
+    assert_eq!(operator.texts(&unknown).await, ["unknown t"]);
+
+    let id = database.submit("direct").await;
+    for reason in ["null", "''", "' '", "repeat('x', 1001)"] {
+        let refused = database
+            .refused(&format!("select tidegate.fail_request('{id}', {reason})"))
+            .await;
+        assert_eq!(refused.code, "TG007", "{reason}");
+    }
+    assert_eq!(database.status(id).await, "processing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_request_is_failed_settles_nothing() {
+    for commits in [true, false] {
+        let database = TestDatabase::unlimited().await;
+        let (id, held) = in_flight(&database).await;
+        let mut operator = Session::begin(&database).await;
+        assert_eq!(operator.texts(&fail(id)).await, ["failed failure"]);
+
+        let moved = against(&database, &mut operator, commits, &settle("settle_receipt", &held, "")).await;
+        assert_eq!(moved.len(), usize::from(!commits));
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_failed_though_it_changes_its_queue_just_then() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("public_decrypt").await;
+    let mut checker = Session::open(&database).await;
+    let held = checker.claim("readiness", 1).await;
+    checker.execute("begin").await;
+    checker.texts(&settle("settle_passed", &held, "")).await;
+
+    assert_eq!(
+        against(&database, &mut checker, true, &fail(id)).await,
+        ["failed failure"]
+    );
+    assert_eq!(
+        history(&database, id).await,
+        "submitted readiness_passed internal_error"
+    );
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

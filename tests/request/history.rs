@@ -138,6 +138,7 @@ const RECORDER: &str = "
         new.cause, new.worker,
         case
           when new.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
+          when new.cause = 'internal_error' then new.error || jsonb_build_object('session_user', session_user)
           when new.req_status in ('failure', 'timed_out') or new.cause = 'send_retried' then new.error
         end
       where new.previous_status is distinct from new.req_status;

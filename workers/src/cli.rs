@@ -194,4 +194,18 @@ mod tests {
         assert_eq!((options.lease, options.concurrency), (Duration::from_millis(1500), 3));
         assert_eq!((simulate.rate, simulate.not_yet_rate.get()), (Some(20.0), 0.05));
     }
+
+    #[test]
+    fn defaults_of_the_http_options_are_those_of_the_library() {
+        let line = "x http --send-url http://a/s --header X:1";
+        let Command::Http { http, .. } = command(line) else {
+            panic!()
+        };
+        let given = HttpOptions {
+            send_urls: vec!["http://a/s".parse().unwrap()],
+            headers: vec!["X: 1".parse().unwrap()],
+            ..HttpOptions::default()
+        };
+        assert_eq!(format!("{http:?}"), format!("{given:?}"));
+    }
 }

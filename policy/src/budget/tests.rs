@@ -100,8 +100,9 @@ fn nothing_overflows() {
 }
 
 #[test]
-fn a_listed_class_or_code_is_retried_and_a_refusal_never() {
+fn a_listed_class_or_code_is_retried_and_an_excluded_code_or_a_refusal_never() {
     let listed = RetryOn::from_iter(["5xx", "busy", "4xx", "no_such_account"]);
+    let all_but_one = RetryOn::from_iter(["5xx", "!http_501", "http_501"]);
     for (retry_on, class, code, lists) in [
         (&listed, Class::ServerError, "http_503", true),
         (&listed, Class::Other, "busy", true),
@@ -110,6 +111,9 @@ fn a_listed_class_or_code_is_retried_and_a_refusal_never() {
         (&listed, Class::Refused, "no_such_account", false),
         (&RetryOn::default(), Class::Refused, "http_404", false),
         (&RetryOn::from_iter([""]), Class::Other, "", false),
+        (&all_but_one, Class::ServerError, "http_503", true),
+        (&all_but_one, Class::ServerError, "", true),
+        (&all_but_one, Class::ServerError, "http_501", false),
     ] {
         assert_eq!(retry_on.lists(&TestError::new(class, code)), lists, "{class:?} {code}");
     }

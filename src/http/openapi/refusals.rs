@@ -47,6 +47,8 @@ sets! {
     OfKind = [UNKNOWN_KIND];
     /// A path that names a request.
     OfJob = [UNKNOWN_KIND, UNKNOWN_REQUEST];
+    /// A path of operators that names a request.
+    OfRequest = [UNKNOWN_REQUEST];
     /// A path that names a queue.
     OfQueue = [UNKNOWN_QUEUE];
     /// A path that names a quota.
@@ -69,6 +71,8 @@ sets! {
     Changing = [INVALID_REQUEST];
     /// A change of policies, or of the times that limit them.
     Budgeting = [POLICY_REFUSED];
+    /// An end by hand.
+    Ending = [ILLEGAL_STATE];
     /// A cancellation.
     Cancelling = [NOT_CANCELLABLE, ILLEGAL_STATE];
     /// A response of the downstream.

@@ -53,6 +53,11 @@ pub(in crate::http) fn cancelled() -> RefOr<Schema> {
     words(["cancelled"])
 }
 
+/// The outcome of a failure by hand.
+pub(in crate::http) fn failed() -> RefOr<Schema> {
+    words(["failed"])
+}
+
 /// Any JSON value.
 pub(in crate::http) type Json = Value;
 

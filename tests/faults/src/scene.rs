@@ -142,7 +142,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
     let url = server.url(crate::server::DATABASE);
     schema::migrate(&url).await?;
     let pool = database::connect(&url, &PoolSettings::default()).await?;
-    Store::new(pool.clone()).initialise(Some("relayer")).await?;
+    Store::new(pool.clone()).initialise(Some("relayer"), None).await?;
     let mut statements = "insert into tidegate.queue (name, stage) values ('bookings', 'tx');".to_owned();
     // The policy of `patient` stays as it comes.
     for kind in own_kinds().filter(|kind| kind.name != PATIENT) {

@@ -50,7 +50,7 @@ fn payload() -> Box<RawValue> {
 async fn set_up() {
     schema::migrate(&pc::url()).await.unwrap();
     let store = store().await;
-    store.initialise(Some("relayer")).await.unwrap();
+    store.initialise(Some("relayer"), None).await.unwrap();
     let marks = pc::word("TIDEGATE_MARKS", "1000000000/500000000");
     let (high, low) = marks.split_once('/').expect("TIDEGATE_MARKS=HIGH/LOW");
     for sql in [

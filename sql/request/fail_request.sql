@@ -1,0 +1,31 @@
+-- fail_request: Any live status → failure (internal_error), of one request, by an operator, for a reason; returns
+-- failed, ended with the status of a request that has ended, or unknown.
+--
+-- `reason` is the message of the request's error, which its caller receives. The history records `actor`, and the
+-- database user. A request in flight may have left: the settle of its worker then moves nothing. Raises TG007 for a
+-- reason that is empty or longer than 1000 characters.
+create or replace function tidegate.fail_request(id uuid, reason text, actor text default null)
+  returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer as $$
+declare
+  v_actor_before text := tidegate_internal.set_actor(fail_request.actor);
+begin
+  if (length(btrim(fail_request.reason)) > 0 and length(fail_request.reason) <= 1000) is not true then
+    raise exception using errcode = 'TG007', message = 'the reason of a failure is a text of 1 to 1000 characters';
+  end if;
+  -- Ten tries, because a request that moves from one queue to the other is missed by one of them.
+  for v_try in 1 .. 10 loop
+    outcome := (
+      select 'failed'
+      from tidegate.fail_internal(
+        array[fail_request.id], tidegate_internal.error_json('internal_error', fail_request.reason, true)
+      )
+    );
+    req_status := (select r.req_status from tidegate.request as r where r.id = fail_request.id);
+    exit when outcome is not null or coalesce(req_status in ('completed', 'timed_out', 'failure'), true);
+  end loop;
+  outcome := coalesce(outcome, case when req_status is null then 'unknown' else 'ended' end);
+  perform set_config('tidegate.actor', v_actor_before, true);
+  return next;
+end;
+$$;
+select tidegate_internal.allow('fail_request', '{admin}');

@@ -1,0 +1,39 @@
+//! `tidegate fail`
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::{GlobalArgs, print_json, table::plain};
+use crate::{
+    request::{RequestId, Status},
+    store::Failed,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Fail {
+    /// The job id
+    id: RequestId,
+    /// Why: the message of the request's error, which its caller receives
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Fail {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
+        match connected.store.fail_request(self.id, &self.reason).await? {
+            Failed::Failed if connected.json => {
+                print_json(&json!({ "outcome": "failed", "job_id": self.id, "state": Status::Failure }))
+            }
+            Failed::Failed => {
+                outln!("{} has failed: {}", self.id, plain(&self.reason));
+                Ok(ExitCode::SUCCESS)
+            }
+            Failed::Ended(status) => bail!("request {} is {status}; only a live request can be failed", self.id),
+            Failed::Unknown => bail!("there is no request {}", self.id),
+        }
+    }
+}
