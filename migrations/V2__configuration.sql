@@ -37,6 +37,7 @@ create table tidegate.kind (
   key_paths           text[],
   key_bucket          interval,
   set_paths           text[],
+  reject_details      boolean not null default false,
   -- The name of its counter, `replays_NAME`, has at most 63 characters.
   constraint kind_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,54}$'),
   -- `/v1/admin/…` and `/v1/responses` are paths of the HTTP API.

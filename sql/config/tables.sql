@@ -31,6 +31,7 @@
 --   key_paths: Natural keys: payload members that make the key, such as order.id.
 --   key_bucket: Proxy keys: time bucket in the key, edges do not count; or null.
 --   set_paths: Payload arrays that are sets: element order does not matter.
+--   reject_details: Whether callers get a rejected proof's verdict as error.details.
 --   created_at: When the kind was added.
 
 -- table setting: One row of settings for all kinds; written by operators and initialise.

@@ -56,6 +56,7 @@ begin
         when r.cause = 'internal_error' then r.error || jsonb_strip_nulls(jsonb_build_object(
           'session_user', session_user, 'on_behalf_of', left(nullif(current_setting('tidegate.actor', true), ''), 200)
         ))
+        when r.cause = 'verdict_rejected' then r.error - 'details'
         when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error end
     from new_rows as r
     where r.previous_status is distinct from r.req_status and r.cause <> all(v_in_row);

@@ -5,6 +5,9 @@
 -- when the request is not awaiting a response. The caller has locked the request's row, so the shares stored by others
 -- are all visible to the count, which is a statement of its own: the threshold is reached exactly once, whatever the
 -- order.
+--
+-- A rejected proof's error has the verdict as `details` if its kind has `reject_details` now. It is in the row, so that
+-- polls, streams and every attempt of a webhook show the same.
 create or replace function tidegate_internal.apply_response(p_id uuid, p_response jsonb, p_part text, p_accept boolean)
   returns text language plpgsql as $$
 declare
@@ -50,8 +53,14 @@ begin
         where p.request_id = p_id
       )
     end,
-    error = case v_cause when 'verdict_rejected'
-      then tidegate_internal.error_json('verdict_rejected', 'the downstream rejected the proof', false) end
+    error = case when v_cause = 'verdict_rejected' then
+      tidegate_internal.error_json('verdict_rejected', 'the downstream rejected the proof', false) || case
+        when p_response <> 'null'
+          and (select k.reject_details from tidegate.kind as k where k.name = v_request.kind)
+        then jsonb_build_object('details', p_response)
+        else '{}'
+      end
+    end
   where r.id = p_id;
   return case v_cause when 'verdict_rejected' then 'rejected' else 'completed' end;
 end;

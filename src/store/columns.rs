@@ -2,11 +2,11 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use sqlx::{
-    Decode, Postgres, Type,
+    Decode, Postgres, Row, Type,
     error::BoxDynError,
-    postgres::{PgHasArrayType, PgTypeInfo, PgValueRef},
+    postgres::{PgHasArrayType, PgRow, PgTypeInfo, PgValueRef},
     types::Json,
 };
 use uuid::Uuid;
@@ -69,6 +69,11 @@ column_type!(RequestError, Json<Value>, |Json(error)| {
         retryable.unwrap_or(false),
     ))
 });
+
+/// The JSON in a column, as it was stored: numbers keep all their digits.
+pub(super) fn json(row: &PgRow, column: &str) -> sqlx::Result<Option<Box<RawValue>>> {
+    Ok(row.try_get::<Option<Json<_>>, _>(column)?.map(|Json(json)| json))
+}
 
 /// A count; the database stores none below 0.
 pub(super) fn count(number: i32) -> u32 {

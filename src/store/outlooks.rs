@@ -5,9 +5,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
-use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, Row, postgres::PgRow};
 
-use super::{Store, columns::from_milliseconds};
+use super::{
+    Store,
+    columns::{from_milliseconds, json},
+};
 use crate::{
     error::Result,
     request::{RequestError, RequestId, Status},
@@ -76,6 +79,8 @@ pub struct Outlook {
     pub response: Option<Box<RawValue>>,
     /// The error of a request that ended in one.
     pub error: Option<RequestError>,
+    /// The verdict that rejected it, if its kind shows it (`reject_details`).
+    pub error_details: Option<Box<RawValue>>,
     /// Its submitter.
     pub submitter: Option<String>,
     /// The request as which it was submitted again, after it had failed.
@@ -99,8 +104,9 @@ impl FromRow<'_, PgRow> for Outlook {
             eta: Eta::from_row(row, status)?,
             predicted: row.try_get("predicted_seconds")?,
             submitted_at: row.try_get("submitted_at")?,
-            response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
+            response: json(row, "response")?,
             error: row.try_get("error")?,
+            error_details: json(row, "error_details")?,
             submitter: row.try_get("submitter")?,
             redriven_as: row.try_get("redriven_as")?,
         })

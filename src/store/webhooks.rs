@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Store, Submission, Submitted,
-    columns::{from_milliseconds, milliseconds},
+    columns::{from_milliseconds, json, milliseconds},
 };
 use crate::{
     error::Result,
@@ -49,6 +49,8 @@ pub struct Delivery {
     pub response: Option<Box<RawValue>>,
     /// Its error.
     pub error: Option<RequestError>,
+    /// The verdict that rejected it, if its kind shows it (`reject_details`).
+    pub error_details: Option<Box<RawValue>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
 }
@@ -70,8 +72,9 @@ impl FromRow<'_, PgRow> for Delivery {
             timeout: length("timeout_ms")?,
             kind: row.try_get("kind")?,
             status: row.try_get("status")?,
-            response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
+            response: json(row, "response")?,
             error: row.try_get("error")?,
+            error_details: json(row, "error_details")?,
             finished_at: row.try_get("finished_at")?,
         })
     }

@@ -107,9 +107,15 @@ struct Message {
 /// The body of a delivery, the same at every attempt: a receiver that stores idempotency keys with their bodies must
 /// find a replay and not a conflict.
 fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
-    let (response, error) = (delivery.response.clone(), delivery.error.clone());
+    let delivery = delivery.clone();
     serde_json::to_vec(&Message {
-        ended: Ended::new(delivery.request_id, delivery.status, response, error),
+        ended: Ended::new(
+            delivery.request_id,
+            delivery.status,
+            delivery.response,
+            delivery.error,
+            delivery.error_details,
+        ),
         // In kebab case, as in paths.
         kind: delivery.kind.replace('_', "-"),
         finished_at: delivery.finished_at,

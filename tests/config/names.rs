@@ -94,6 +94,11 @@ pub const NAMES: &[(&str, &str, &str)] = &[
         "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'",
     ),
     (
+        "input_proof.reject_details",
+        "true",
+        "(select reject_details from tidegate.kind where name = 'input_proof')",
+    ),
+    (
         "public_decrypt.response_threshold",
         "2",
         "(select response_threshold from tidegate.kind where name = 'public_decrypt') = 2",

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Deliverer, Receiver, quiet};
 use crate::support::{TestDatabase, sql::leases};
 
-/// What a `GET` of a request answers.
-async fn get(database: &TestDatabase, kind: &str, id: &str) -> Value {
+/// What a `GET` of a path of `/v1` answers, as text.
+async fn get_text(database: &TestDatabase, path: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -20,8 +20,13 @@ async fn get(database: &TestDatabase, kind: &str, id: &str) -> Value {
     let router = router(database.store.clone(), &HttpOptions::default());
     tokio::spawn(serve(listener, router, stop));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = format!("http://{address}/v1/{kind}/{id}");
-    client.get(url).send().await.unwrap().json().await.unwrap()
+    let url = format!("http://{address}/v1/{path}");
+    client.get(url).send().await.unwrap().text().await.unwrap()
+}
+
+/// What a `GET` of a request answers.
+async fn get(database: &TestDatabase, kind: &str, id: &str) -> Value {
+    serde_json::from_str(&get_text(database, &format!("{kind}/{id}")).await).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,6 +95,62 @@ async fn numbers_and_text_of_a_result_arrive_as_they_were_stored() {
         serde_json::from_str::<Value>(&text).unwrap()["result"]["text"],
         "🌊 \u{7} \" </script>"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_proof_has_its_reason_in_poll_events_and_webhook_if_its_kind_shows_it() {
+    let database = TestDatabase::unlimited().await;
+    let receiver = Receiver::allowed(&database).await;
+    database
+        .execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url()))
+        .await;
+    let _deliverer = Deliverer::of(&database);
+    let verdict = r#"{"limit": 12345678901234567890.5, "reason": "out of range"}"#;
+    let mut polls = Vec::new();
+
+    for (place, (shows, verdict, shown)) in [
+        (None, verdict, false),
+        (Some("true"), verdict, true),
+        (Some("true"), "null", false),
+        (Some("false"), verdict, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if let Some(shows) = shows {
+            let set = format!("select tidegate.config_set('input_proof.reject_details', '{shows}')");
+            database.execute(&set).await;
+        }
+        let id = database.request_in("input_proof", "receipt_received").await;
+        database
+            .execute(&format!(
+                "select tidegate.respond('{verdict}', id => '{id}', accept => false)"
+            ))
+            .await;
+
+        let delivered = receiver.until(place + 1).await.remove(place);
+        let path = format!("input-proof/{id}");
+        let poll = get_text(&database, &path).await;
+        let events = get_text(&database, &format!("{path}/events")).await;
+        let event = events.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let webhook = String::from_utf8(delivered.body.to_vec()).unwrap();
+        for text in [poll.as_str(), event, &webhook] {
+            let body: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(body["status"], "failed", "{text}");
+            assert_eq!(body["error"]["code"], "verdict_rejected", "{text}");
+            assert_eq!(body["error"].get("details").is_some(), shown, "{text}");
+            assert_eq!(text.contains("out of range"), shown, "{text}");
+            assert_eq!(text.contains(&format!("\"details\":{verdict}")), shown, "{text}");
+        }
+        polls.push((path, poll));
+    }
+
+    // The verdict decides, not a later change of the kind; the history has no copy.
+    for (path, poll) in polls {
+        assert_eq!(get_text(&database, &path).await, poll);
+    }
+    let copies = "select count(*) from tidegate.request_event where detail::text like '%out of range%'";
+    assert_eq!(database.number(copies).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

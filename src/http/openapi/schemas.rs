@@ -64,7 +64,7 @@ pub(in crate::http) type Json = Value;
 /// Why a request has not succeeded
 #[derive(ToSchema)]
 #[schema(as = RequestError)]
-#[expect(dead_code, reason = "describes `RequestError`")]
+#[expect(dead_code, reason = "describes `Failure`")]
 pub(in crate::http) struct ErrorDocument {
     /// For programs: stable, such as `rejected`
     code: String,
@@ -72,6 +72,9 @@ pub(in crate::http) struct ErrorDocument {
     message: String,
     /// Whether submitting the same again may succeed
     retryable: bool,
+    /// The downstream's verdict on a rejected proof; only for kinds that show it
+    #[schema(required = false)]
+    details: Json,
 }
 
 /// One of a stream's events: its fields, each on a line of its own.
