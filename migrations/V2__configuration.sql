@@ -56,11 +56,11 @@ create table tidegate.kind (
   constraint kind_retention_is_positive check (retention > interval '0'),
   constraint kind_callback_url_is_http_of_at_most_2000_characters
     check (callback_url ~ '^https?://' and length(callback_url) <= 2000),
-  constraint kind_key_mode_is_known check (key_mode in ('caller', 'natural', 'proxy')),
+  constraint kind_key_mode_is_known check (key_mode in ('caller', 'natural', 'proxy', 'required')),
   constraint kind_has_key_paths_iff_its_keys_are_natural
     check ((key_mode = 'natural') = (coalesce(cardinality(key_paths), 0) > 0)),
-  constraint kind_key_bucket_is_a_positive_time_of_proxy_keys
-    check (key_bucket is null or (key_mode = 'proxy' and key_bucket > interval '0')),
+  constraint kind_key_bucket_is_a_positive_time_of_made_keys
+    check (key_bucket is null or (key_mode in ('natural', 'proxy') and key_bucket > interval '0')),
   -- In lists that are written as text, a comma ends a path.
   constraint kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots check (
     cardinality(key_paths) = 0

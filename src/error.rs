@@ -41,6 +41,9 @@ pub enum StoreError {
     /// A batch is larger than a gate's high mark: it would always be refused (TG011).
     #[error("{0}")]
     BatchTooLarge(String),
+    /// The kind requires the caller's idempotency key, and a request has none (TG012).
+    #[error("{0}")]
+    KeyMissing(String),
     /// A policy cannot hold: over its budget, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
@@ -156,6 +159,7 @@ impl From<sqlx::Error> for StoreError {
             "TG010" => Self::UnknownSetting(message),
             "42501" => Self::NotPermitted(message),
             "TG011" => Self::BatchTooLarge(message),
+            "TG012" => Self::KeyMissing(message),
             "TG013" => Self::PolicyRefused(message),
             "TG009" => Self::CallbackRefused(message),
             // Other lock timeouts keep PostgreSQL's message.

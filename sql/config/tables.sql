@@ -27,9 +27,9 @@
 --   response_timeout: Longest wait from the receipt to the response before timed_out.
 --   retention: How long ended requests are kept, at least dedup_window; null: forever.
 --   callback_url: URL to notify of ends, unless a request has its own; null: none.
---   key_mode: Missing key: caller (none), natural (key_paths) or proxy (payload).
+--   key_mode: Missing key: caller (none), natural, proxy (made) or required (refused).
 --   key_paths: Natural keys: payload members that make the key, such as order.id.
---   key_bucket: Proxy keys: time bucket in the key, edges do not count; or null.
+--   key_bucket: Made keys: time bucket in the key, edges do not count; or null.
 --   set_paths: Payload arrays that are sets: element order does not matter.
 --   reject_details: Whether callers get a rejected proof's verdict as error.details.
 --   created_at: When the kind was added.

@@ -11,7 +11,8 @@
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
 -- cancelled are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent
 -- with at_most_once semantics. Towards the downstream the new request is another one: whatever the old one has done
--- there may be done again. A caller who repeats the old idempotency key gets the new request. `dry_run` counts what
+-- there may be done again. A caller who repeats the old idempotency key gets the new request. Where the kind requires
+-- keys, each new request has one made of the id of the old one. `dry_run` counts what
 -- there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
   batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
@@ -92,7 +93,11 @@ begin
         select v_group[s.place] as id, s.id as new_id, s.outcome = 'accepted' as is_new, s.seconds
         from tidegate_internal.submit_requests(
           v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
-          null, array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
+          -- With a blank, which no key that comes over HTTP has.
+          (select array_agg('redrive ' || g.id order by g.id)
+           from unnest(v_group) as g(id)
+           join tidegate.kind as k on k.name = v_found.kinds[1] and k.key_mode = 'required'),
+          array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
         ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place)
       ), linked as (
         insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)

@@ -3,7 +3,8 @@
 -- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is
 -- made of the values at `key_paths`, a proxy key of the payload and the submitter; both include the kind. Each is a
 -- scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
--- kind. Raises TG007 for a payload without one of the values; JSON null counts as none.
+-- kind. Raises TG007 for a payload without one of the values; JSON null counts as none. Raises TG012 for a payload
+-- without a caller's key if the kind makes none and requires one.
 create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
   p_keys text[])
   returns text[] language plpgsql stable as $$
@@ -11,6 +12,16 @@ declare
   v_lacks record;
   v_made  text[];
 begin
+  if p_kind.key_mode = 'required' then
+    if p_keys is null or array_position(p_keys, null) is not null then
+      raise exception using errcode = 'TG012',
+        message = format('kind "%s" requires an idempotency key, and the request%s has none', p_kind.name,
+          case when cardinality(p_payloads) > 1 then ' at place ' || coalesce(array_position(p_keys, null), 1)
+            else '' end),
+        hint = 'submit it with a key of your own, and repeat it under the same key';
+    end if;
+    return null;
+  end if;
   if p_kind.key_mode = 'natural' then
     select p.place, k.path into v_lacks
     from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place)

@@ -4,9 +4,9 @@
 -- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
 -- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce' (when
 -- a gate of the kind is closed, or has no room for all new requests, the whole batch is `refused`: ids null, and a
--- Retry-After) or 'accepted' (never refused). Raises TG002 (unknown kind), TG003 (no nominal times),
--- TG004 (key reused with another payload), TG007 (misuse, such as 'enforce' above READ COMMITTED), TG011 (more than a
--- gate ever lets in), 55P03 (another transaction keeps the lock of a quota).
+-- Retry-After) or 'accepted' (never refused). Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused
+-- with another payload), TG007 (misuse, such as 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in),
+-- TG012 (a key is missing that the kind requires), 55P03 (another transaction keeps the lock of a quota).
 create or replace function tidegate.submit_batch(
   kind text, payloads jsonb[], idempotency_keys text[] default null, submitter text default null,
   admission text default 'enforce'

@@ -29,7 +29,7 @@
 --   deadline: How long after its submission a request ends without a receipt.
 --   response_threshold: How many shares complete a request.
 --   set_paths: Where payloads have arrays whose order does not matter.
---   makes_keys: Whether the kind makes keys for requests without one.
+--   makes_keys: Whether the kind makes keys for requests without one, or refuses these.
 --   dedup_window: How long a key stands for its request.
 --   has_breaker: Whether its sends have a breaker.
 --   has_quotas: Whether any submitter has a quota.

@@ -98,7 +98,8 @@ enum Polled {
         (
             "Idempotency-Key" = Option<String>, Header, nullable = false,
             min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-            description = "Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.",
+            description = "Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters. \
+                Some kinds require it.",
         ),
         (
             "Tidegate-Admission" = Option<String>, Header, nullable = false,

@@ -280,7 +280,9 @@ impl Lanes {
 /// Whether an error may concern one request of a group, and not its kind or the database.
 fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
-        StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
+        StoreError::KeyReused(_) | StoreError::KeyMissing(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => {
+            true
+        }
         // Such as a payload that an operator's constraint or trigger refuses, or a key of an open transaction.
         StoreError::Database(_) => !error.is_transient() || error.is_lock_timeout(),
         _ => false,

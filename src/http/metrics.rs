@@ -103,7 +103,9 @@ impl NodeMetrics {
 
     pub(super) fn submission_failed(&self, kind: &str, error: &StoreError) {
         match error {
-            StoreError::KeyReused(_) | StoreError::KindNotConfigured(_) => self.submissions.count(kind, "failed"),
+            StoreError::KeyReused(_) | StoreError::KeyMissing(_) | StoreError::KindNotConfigured(_) => {
+                self.submissions.count(kind, "failed");
+            }
             _ => self.submissions.count_unproven(kind, "failed"),
         }
     }

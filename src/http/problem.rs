@@ -118,6 +118,7 @@ impl From<&StoreError> for Problem {
             StoreError::UnknownKind(_) => &UNKNOWN_KIND,
             StoreError::KindNotConfigured(_) => &KIND_NOT_CONFIGURED,
             StoreError::KeyReused(_) => &KEY_REUSED,
+            StoreError::KeyMissing(_) => &KEY_MISSING,
             StoreError::UnknownRequest(_) => &UNKNOWN_REQUEST,
             StoreError::UnknownSetting(_) => &UNKNOWN_SETTING,
             StoreError::UnknownQueue(_) => &UNKNOWN_QUEUE,

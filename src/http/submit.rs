@@ -41,7 +41,8 @@ pub(super) const TIME_FORM: &str = "a time in RFC 3339, such as 2030-01-31T12:00
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(super) struct SubmissionHeaders {
-    /// Makes repeating safe: the same key with the same payload is the same request. 1 to 255 visible characters.
+    /// Makes repeating safe: the same key with the same payload is the same request. 1 to 255 visible characters. Some
+    /// kinds require it.
     #[param(rename = "Idempotency-Key", nullable = false)]
     #[param(min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
     pub(super) idempotency_key: Option<String>,

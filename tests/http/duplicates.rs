@@ -196,6 +196,47 @@ async fn kinds_that_make_their_keys_need_no_header() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_requires_keys_refuses_only_the_submissions_without_one() {
+    let database = stage().await;
+    database
+        .execute("update tidegate.kind set key_mode = 'required' where name = 'direct'")
+        .await;
+    let api = Api::of(&database).await;
+    for (path, body) in [
+        ("/v1/direct", json!({"a": 1})),
+        ("/v1/direct/batch", json!([{"a": 1}, {"a": 1}])),
+    ] {
+        let refused = api.post(path, &body).await;
+        refused.assert_problem(400, "idempotency_key_missing");
+        assert!(
+            refused.detail().contains("\"direct\" requires an idempotency key"),
+            "{refused:?}"
+        );
+        assert_eq!(refused.body["retryable"], false);
+        for replayed in ["", "true"] {
+            let taken = api.post_with_key(path, "k", &body).await;
+            assert_eq!(taken.status, 202, "{taken:?}");
+            assert_eq!(taken.header("idempotency-replayed"), replayed);
+        }
+    }
+
+    // Those that share a statement share no refusal.
+    let url = api.url("/v1/direct");
+    let mut calls = tokio::task::JoinSet::new();
+    for place in 0..40 {
+        let mut posting = api.client.post(&url).json(&json!({ "place": place }));
+        if place % 2 == 0 {
+            posting = posting.header("idempotency-key", place.to_string());
+        }
+        calls.spawn(async move { (place, posting.send().await.unwrap().status()) });
+    }
+    for (place, status) in calls.join_all().await {
+        assert_eq!(status, if place % 2 == 0 { 202 } else { 400 }, "{place}");
+    }
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 23);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn behind_a_closed_gate_a_duplicate_without_a_header_is_answered() {
     let database = stage().await;
     let api = Api::of(&database).await;

@@ -443,6 +443,49 @@ async fn a_kind_that_makes_keys_finds_what_was_submitted_since() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_requires_keys_gets_one_for_each_request_that_is_redriven() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    let mut old = failed(&database, "direct", 3).await;
+    database
+        .execute("update tidegate.kind set key_mode = 'required' where name = 'direct'")
+        .await;
+    let keyed = "select outcome || ' ' || id from tidegate.submit('direct', '{}', 'mine')";
+    let told = session.text(keyed).await;
+    old.push(told.strip_prefix("accepted ").unwrap().parse().unwrap());
+    let fail = |id: RequestId| format!("select tidegate.fail_internal(array['{id}']::uuid[])");
+    session.texts(&fail(old[3])).await;
+
+    assert_eq!(session.texts(REDRIVE).await, ["4 0"]);
+    // One fails again.
+    let again = redriven_as(&mut session, old[0]).await;
+    session.texts(&fail(again)).await;
+    assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
+    old.push(again);
+
+    let mut made = Vec::new();
+    for id in old {
+        let new = redriven_as(&mut session, id).await;
+        made.push(format!("redrive {id} {new}"));
+    }
+    made.sort();
+    let keys = "select key, request_id from tidegate.dedup where key like 'redrive %' order by key";
+    assert_eq!(session.texts(keys).await, made);
+    // The caller's key stands for the new request.
+    let new = made
+        .iter()
+        .find(|key| key.contains(told.strip_prefix("accepted ").unwrap()));
+    let new = new.unwrap().rsplit(' ').next().unwrap();
+    assert_eq!(session.text(keyed).await, format!("replayed {new}"));
+
+    // Recovery needs no keys.
+    session.texts("select pgmq.purge_queue('tx')").await;
+    run(&database.url, &["recover"]).await;
+    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 4);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_at_once_submit_each_request_once() {
     let database = TestDatabase::unlimited().await;
     failed(&database, "direct", 60).await;

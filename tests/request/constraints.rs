@@ -150,15 +150,15 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ),
                 (
                     "set key_bucket = '1 hour'",
-                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                    "kind_key_bucket_is_a_positive_time_of_made_keys",
                 ),
                 (
-                    "set key_mode = 'natural', key_paths = '{id}', key_bucket = '1 hour'",
-                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                    "set key_mode = 'required', key_bucket = '1 hour'",
+                    "kind_key_bucket_is_a_positive_time_of_made_keys",
                 ),
                 (
                     "set key_mode = 'proxy', key_bucket = '0'",
-                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                    "kind_key_bucket_is_a_positive_time_of_made_keys",
                 ),
                 (
                     "set key_mode = 'natural', key_paths = '{a..b}'",

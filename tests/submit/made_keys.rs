@@ -24,6 +24,7 @@ async fn with_keys(columns: &str) -> TestDatabase {
 const NATURAL: &str = "key_mode = 'natural', key_paths = '{order.id,op}'";
 const PROXY: &str = "key_mode = 'proxy'";
 const BUCKETS: &str = "key_mode = 'proxy', key_bucket = '10 minutes'";
+const NATURAL_BUCKETS: &str = "key_mode = 'natural', key_paths = '{order.id,op}', key_bucket = '10 minutes'";
 
 /// Submits without a key; the outcome and the id.
 async fn submit(database: &TestDatabase, arguments: &str) -> (String, String) {
@@ -106,6 +107,60 @@ async fn a_payload_without_a_value_of_its_natural_key_is_refused_by_path_and_kin
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_requires_a_key_refuses_a_request_without_one_in_every_way() {
+    let database = with_keys("key_mode = 'required'").await;
+    for gate in ["accepting", "too_many_requests"] {
+        database
+            .execute(&format!("select tidegate.gate_force('tx', '{gate}')"))
+            .await;
+        for (call, place) in [
+            ("submit('orders', '1')", ""),
+            ("submit('orders', '1', admission => 'accepted')", ""),
+            ("submit('orders', '1', not_before => now() + interval '1 hour')", ""),
+            ("submit_with_callback('orders', '1', null)", ""),
+            ("submit_group('orders', '{1}')", ""),
+            ("submit_group('orders', '{1,2}', array['k', null])", " at place 2"),
+            ("submit_batch('orders', '{1}')", ""),
+            ("submit_batch('orders', '{1,2}')", " at place 1"),
+            (
+                "submit_batch('orders', '{1,2,3}', array['k', null, null])",
+                " at place 2",
+            ),
+        ] {
+            let refusal = database.refused(&format!("select * from tidegate.{call}")).await;
+            assert_eq!(refusal.code, "TG012", "{call}");
+            let expected = format!("kind \"orders\" requires an idempotency key, and the request{place} has none");
+            assert!(refusal.message.starts_with(&expected), "{call}: {refusal:?}");
+        }
+    }
+    assert_eq!(requests(&database).await, 0);
+    assert_eq!(database.number("select count(*) from tidegate.dedup").await, 0);
+
+    // With keys they are requests like any other.
+    database.execute("select tidegate.gate_force('tx', null)").await;
+    let (outcome, first) = submit(&database, "'orders', '1', 'k'").await;
+    assert_eq!(outcome, "accepted");
+    assert_eq!(
+        submit(&database, "'orders', '1', 'k'").await,
+        ("replayed".to_owned(), first)
+    );
+    assert_eq!(submit(&database, "'orders', '1', 'k2'").await.0, "accepted");
+    for outcome in ["accepted accepted", "replayed replayed"] {
+        let batch = "select string_agg(outcome, ' ') from tidegate.submit_batch_once('orders', '{1,1}', 'b')";
+        assert_eq!(database.value(batch).await, outcome);
+    }
+    assert_eq!(
+        database.refused("select tidegate.submit('orders', '1', '')").await.code,
+        "TG007"
+    );
+    // Another kind is not concerned.
+    database
+        .execute("update tidegate.kind set key_mode = 'caller' where name = 'parcels'")
+        .await;
+    assert_eq!(submit(&database, "'parcels', '1'").await.0, "accepted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_key_is_the_whole_payload_and_its_submitter() {
     for columns in [PROXY, BUCKETS] {
         let database = with_keys(&format!("{columns}, set_paths = '{{tags}}'")).await;
@@ -166,7 +221,7 @@ async fn the_order_of_a_set_makes_no_difference_to_callers_keys_and_natural_keys
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_callers_key_wins_and_never_meets_a_made_one() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         let payload = "'{\"order\": {\"id\": 1}, \"op\": 1}'";
         let (_, made) = submit(&database, &format!("'orders', {payload}")).await;
@@ -201,7 +256,7 @@ async fn a_callers_key_wins_and_never_meets_a_made_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_made_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_result() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         database
             .execute("update tidegate.kind set flow = 'decrypt', readiness_queue = 'readiness', readiness_ms = 1 where name = 'parcels'")
@@ -248,7 +303,7 @@ async fn a_made_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn duplicates_within_a_batch_are_one_request_and_keys_of_both_sorts_go_together() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         let one = "{\"order\": {\"id\": 1}, \"op\": 1}";
         let two = "{\"order\": {\"id\": 2}, \"op\": 1}";
@@ -287,7 +342,7 @@ async fn duplicates_within_a_batch_are_one_request_and_keys_of_both_sorts_go_tog
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         let known = "{\"order\": {\"id\": 1}, \"op\": 1}";
         let new = "{\"order\": {\"id\": 2}, \"op\": 1}";
@@ -338,7 +393,7 @@ async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_no_lock_and_takes_no_transaction_id() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         let payload = "'{\"order\": {\"id\": 1}, \"op\": 1}'";
         submit(&database, &format!("'orders', {payload}")).await;

@@ -114,6 +114,7 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
     let bucketed = "update tidegate.kind set key_mode = 'proxy', key_bucket = '10 minutes'";
     let natural = "update tidegate.kind set key_mode = 'natural', key_paths = '{n}'";
     let lacking = "update tidegate.kind set key_mode = 'natural', key_paths = '{m}'";
+    let required = "update tidegate.kind set key_mode = 'required'";
     let sets = "update tidegate.kind set set_paths = '{n}'";
     let made = "select * from tidegate.submit('direct', '{\"n\": 1}', null, 'me')";
     for (key, expected, setup) in [
@@ -136,6 +137,9 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
         ("null", "replayed", vec![bucketed, made]),
         ("null", "replayed", vec![natural, made]),
         ("null", "TG007", vec![lacking]),
+        ("null", "TG012", vec![required]),
+        ("'k'", "accepted", vec![required]),
+        ("'k'", "replayed", vec![required, first]),
         ("'k'", "accepted", vec![lacking]),
         ("'k'", "accepted", vec![proxy, made]),
         ("'k'", "replayed", vec![proxy, first]),

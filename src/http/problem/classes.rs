@@ -64,6 +64,7 @@ classes! {
     INVALID_BODY = refused(BAD_REQUEST, "invalid_body", "The body lacks a member, or has an unexpected one");
     INVALID_HEADER = refused(BAD_REQUEST, "invalid_header", "A header has an invalid value");
     INVALID_REQUEST = refused(BAD_REQUEST, "invalid_request", "The request is invalid");
+    KEY_MISSING = refused(BAD_REQUEST, "idempotency_key_missing", "The kind requires an idempotency key");
     INCOMPLETE_BODY = refused(BAD_REQUEST, "incomplete_body", "The body ended too early");
     INVALID_PARAMETER = refused(BAD_REQUEST, "invalid_parameter", "A query parameter has an invalid value");
     UNAUTHENTICATED = refused(UNAUTHORIZED, "unauthenticated", "An API key is needed");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Barrier;
 
-use super::{BUCKETS, NATURAL, PROXY, requests, submit, with_keys};
+use super::{BUCKETS, NATURAL, NATURAL_BUCKETS, PROXY, requests, submit, with_keys};
 use crate::support::{
     TestDatabase,
     race::Session,
@@ -35,7 +35,7 @@ async fn age(database: &TestDatabase, by: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_one() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_a_window(columns).await;
         let (_, first) = submit(&database, ASK).await;
         // In the bucket before, in one of those between, and in the one that the window has only just left.
@@ -57,8 +57,28 @@ async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn natural_keys_have_buckets_whose_edges_hide_no_duplicate_and_no_other_payload() {
+    let database = with_a_window(NATURAL_BUCKETS).await;
+    let (_, first) = submit(&database, ASK).await;
+    age(&database, "10 minutes").await;
+    let other = "select tidegate.submit('orders', '{\"order\": {\"id\": 1}, \"op\": 1, \"note\": 2}')";
+    for _ in 0..2 {
+        // The bucket before holds the key of the same values.
+        assert_eq!(submit(&database, ASK).await, ("replayed".to_owned(), first.clone()));
+        assert_eq!(database.refused(other).await.code, "TG004");
+    }
+
+    // In the next window the key is stored again, in its own bucket.
+    age(&database, "50 minutes").await;
+    assert_eq!(submit(&database, ASK).await.0, "accepted");
+    let buckets = "select string_agg(split_part(scope, ' ', 1) || ' ' || (key ~ '^....-..-.. ..:.0:00[.]0+$'), ', ')
+                   from tidegate.dedup";
+    assert_eq!(database.value(buckets).await, "natural true, natural true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn to_the_microsecond_the_end_of_the_window_is_outside_whatever_the_bucket() {
-    for columns in [NATURAL, PROXY, BUCKETS] {
+    for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_a_window(columns).await;
         submit(&database, ASK).await;
         for by in ["0", "10 minutes", "59 minutes"] {
