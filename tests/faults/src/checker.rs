@@ -7,6 +7,8 @@ mod limits;
 mod lives;
 mod promises;
 mod quotas;
+mod redrive;
+mod retention;
 mod sends;
 
 use std::fmt::{self, Write};
@@ -108,6 +110,8 @@ pub fn check(evidence: &Evidence) -> Verdict {
     checks.extend(effects::check(evidence));
     checks.extend(limits::check(evidence));
     checks.extend(quotas::check(evidence));
+    checks.extend(retention::check(evidence));
+    checks.extend(redrive::check(evidence));
     let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
     besides.examine();
     for what in &evidence.wrong {

@@ -56,8 +56,32 @@ pub struct Life {
     pub poison: bool,
     /// The code of its error.
     pub error: Option<Word>,
+    /// The submitter's name.
+    pub submitter: Option<Word>,
+    /// When it ended, in microseconds of Unix time.
+    pub finished_us: Option<i64>,
+    /// When it was deleted, if it was.
+    pub removed_us: Option<i64>,
+    /// Whether its history was dropped with that of its day.
+    pub is_dropped: bool,
     /// Its transitions, in order.
     pub events: Vec<Event>,
+}
+
+impl Life {
+    /// When it began, if its history is there.
+    #[must_use]
+    pub fn began_us(&self) -> Option<i64> {
+        self.events.first().map(|event| event.at_us)
+    }
+}
+
+/// The day of an id, which is a UUID of version 7, as the partitions of the history name it.
+#[must_use]
+pub fn day_of(id: Uuid) -> String {
+    let ms = i64::try_from(id.as_u128() >> 80).unwrap_or_default();
+    let at = chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    at.format("%Y_%m_%d").to_string()
 }
 
 /// One line of the downstream's log.
@@ -130,6 +154,18 @@ pub struct Evidence {
     pub messages: BTreeMap<String, i64>,
     /// Requests that an idempotency key stands for.
     pub keyed: HashSet<Uuid>,
+    /// Redriven requests, each with its copy.
+    pub redriven: HashMap<Uuid, Uuid>,
+    /// When the tables were read, in microseconds of Unix time.
+    pub read_us: i64,
+    /// The days whose history has a partition.
+    pub days: HashSet<String>,
+    /// Days from before the run that had one at its beginning.
+    pub old_days: Vec<String>,
+    /// How long a request of a kind is kept after its end, in microseconds, where that is shorter than a run.
+    pub retentions_us: HashMap<String, i64>,
+    /// How long a key of a kind stands for its request, where that is shorter than a run.
+    pub windows_us: HashMap<String, i64>,
     /// How many effects each request had.
     pub effects: HashMap<Uuid, u32>,
     /// Kinds whose effects happen exactly once.
@@ -188,11 +224,26 @@ impl Evidence {
         sqlx::raw_sql("begin isolation level repeatable read, read only")
             .execute(&mut *session)
             .await?;
+        let now = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+        self.read_us = sqlx::query_scalar(now).fetch_one(&mut *session).await?;
+        let days: Vec<String> = sqlx::query_scalar(
+            "select substr(c.relname, 14)
+             from pg_inherits as i
+             join pg_class as c on c.oid = i.inhrelid
+             where i.inhparent = 'tidegate.stored_event'::regclass",
+        )
+        .fetch_all(&mut *session)
+        .await?;
+        self.days.extend(days);
         let sql = "select id, kind, flow::text as flow, req_status::text as status, transition_no,
-                     payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error
-                   from tidegate.request";
+                     payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error, submitter,
+                     (extract(epoch from finished_at) * 1000000)::bigint as finished_us,
+                     (extract(epoch from removed_at) * 1000000)::bigint as removed_us
+                   from (select r.*, null as removed_at from tidegate.request as r union all table public.removed) as r";
         let mut rows = sqlx::query(sql).fetch(&mut *session);
         while let Some(row) = rows.try_next().await? {
+            let id = row.get("id");
+            let removed_us: Option<i64> = row.get("removed_us");
             let life = Life {
                 kind: words.of(row.get("kind")),
                 flow: words.of(row.get("flow")),
@@ -201,9 +252,15 @@ impl Evidence {
                 mark: row.get::<Option<&str>, _>("mark").map(Into::into),
                 poison: row.get("poison"),
                 error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
+                submitter: row.get::<Option<&str>, _>("submitter").map(|name| words.of(name)),
+                finished_us: row.get("finished_us"),
+                removed_us,
+                is_dropped: removed_us.is_some() && !self.days.contains(&day_of(id)),
                 events: Vec::new(),
             };
-            self.lives.insert(row.get("id"), life);
+            if self.lives.insert(id, life).is_some() {
+                self.wrong.push(format!("{id} was deleted, and is there"));
+            }
         }
         drop(rows);
         let sql = "select request_id, transition_no, from_status::text as old, to_status::text as new, cause,
@@ -240,6 +297,10 @@ impl Evidence {
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }
+        let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")
+            .fetch_all(&mut *session)
+            .await?;
+        self.redriven.extend(redriven);
         let quotas = sqlx::query(
             "select g.name, g.state, (select count(*) from tidegate.quota_usage as u where u.gate = g.name) as counted
              from tidegate.gate as g

@@ -46,6 +46,7 @@ enum Fault {
     QueuePurged,
     QueuePaused,
     KindPassing,
+    Redrive,
     NetworkStalled,
     NetworkMute,
     NetworkCut,
@@ -63,7 +64,7 @@ enum Fault {
 const ENDING: Duration = Duration::from_secs(180);
 
 /// How often each comes in one round; a round is shuffled.
-const ROUND: [(Fault, usize); 28] = [
+const ROUND: [(Fault, usize); 29] = [
     (Fault::WorkerKilled, 4),
     (Fault::WorkerStopped, 1),
     (Fault::WorkerFrozen, 2),
@@ -83,6 +84,7 @@ const ROUND: [(Fault, usize); 28] = [
     (Fault::QueuePurged, 2),
     (Fault::QueuePaused, 1),
     (Fault::KindPassing, 2),
+    (Fault::Redrive, 3),
     (Fault::NetworkStalled, 3),
     (Fault::NetworkMute, 2),
     (Fault::NetworkCut, 2),
@@ -117,6 +119,7 @@ impl Fault {
             Self::QueuePurged => "queue_purged",
             Self::QueuePaused => "queue_paused",
             Self::KindPassing => "kind_passing",
+            Self::Redrive => "redrive",
             Self::NetworkStalled => "network_stalled",
             Self::NetworkMute => "network_mute",
             Self::NetworkCut => "network_cut",
@@ -242,6 +245,7 @@ impl Injector {
             Fault::QueuePurged => self.purge_a_queue(random).await,
             Fault::QueuePaused => self.pause_a_queue(random).await,
             Fault::KindPassing => self.pass_a_kind(random).await,
+            Fault::Redrive => self.redrive(random).await,
             Fault::NetworkStalled => self.stall(random, false).await,
             Fault::NetworkMute => self.stall(random, true).await,
             Fault::NetworkCut => self.cut(random, false).await,

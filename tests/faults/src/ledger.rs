@@ -26,6 +26,8 @@ pub struct Told {
     pub id: Uuid,
     /// `completed`, `timed_out`, `failure`, `cancelled`, or `unknown` for an answer that there is no such request.
     pub state: String,
+    /// When the answer was there, in microseconds of Unix time.
+    pub at_us: i64,
 }
 
 /// All of it.

@@ -180,9 +180,17 @@ impl Load {
             if !self.turn(submission.payloads.len()).await {
                 return;
             }
-            match way {
-                Way::Sql => self.submit_by_sql(&submission, &mut random).await,
-                Way::Http => self.submit_over_http(&submission, &mut random).await,
+            // Some callers repeat it at once, within the window of its key however short that is.
+            let times = if submission.key.is_some() && random.random_bool(0.05) {
+                2
+            } else {
+                1
+            };
+            for _ in 0..times {
+                match way {
+                    Way::Sql => self.submit_by_sql(&submission, &mut random).await,
+                    Way::Http => self.submit_over_http(&submission, &mut random).await,
+                }
             }
             if submission.key.is_some() {
                 let mut keyed = self.keyed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -32,6 +32,10 @@ pub struct Report {
     pub sends: u64,
     /// Each quota: how often its requests were counted, how many there were at most, how many there may be.
     pub quotas: BTreeMap<String, (u64, i64, i64)>,
+    /// Requests that retention has deleted.
+    pub removed: usize,
+    /// Requests that were redriven.
+    pub redriven: usize,
     /// The process figures.
     pub processes: Processes,
 }
@@ -92,6 +96,8 @@ impl Report {
             ledger,
             sends: sends.count() as u64,
             shown,
+            removed: evidence.lives.values().filter(|life| life.removed_us.is_some()).count(),
+            redriven: evidence.redriven.len(),
             quotas,
             verdict,
             processes,
@@ -147,6 +153,11 @@ impl fmt::Display for Report {
                 "quota \"{gate}\": at most {most} of {high_water} requests, counted {counts} times"
             )?;
         }
+        writeln!(
+            f,
+            "{} requests deleted by retention, {} redriven",
+            self.removed, self.redriven
+        )?;
         writeln!(f, "Checked")?;
         write!(f, "{}", self.verdict)?;
         write!(

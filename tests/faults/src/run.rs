@@ -1,6 +1,7 @@
 //! One run: start, load, faults, rest, judgement.
 
 use std::{
+    collections::HashMap,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -102,7 +103,7 @@ async fn within(
         directory.display()
     ));
     let server = servers[0].clone();
-    scene::set(&server, options).await?;
+    let old_days = scene::set(&server, options).await?;
     let fleet = Arc::new(Fleet::start(programs, &server, options, directory, seed).await?);
     journal.say("the fleet is up");
 
@@ -129,7 +130,7 @@ async fn within(
     journal.say("no more submissions");
     // Requests that are never answered end only then.
     let rest = options.rest + options.response_timeout;
-    come_to_rest(&fleet, &journal, rest).await?;
+    come_to_rest(&fleet, &journal, &old_days, rest).await?;
     let quota_counts = quotas.stop();
     for command in ["doctor", "recover"] {
         if let Some(found) = injector.tool(command).await? {
@@ -151,6 +152,7 @@ async fn within(
     fleet.stop(&journal).await?;
 
     let seen = Seen {
+        old_days,
         quota_counts,
         stalls: beat.stop(),
     };
@@ -185,15 +187,32 @@ async fn watch(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) {
     }
 }
 
-/// Waits until every request has ended, or none has for as long as `patience`.
-async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> anyhow::Result<()> {
+/// What is to be done before all is at rest: live requests, and what retention has to delete.
+const LEFT: &str = "
+    select
+      (select count(*) from tidegate.request where req_status not in ('completed', 'timed_out', 'failure'))
+      + (
+        select count(*)
+        from tidegate.request as r
+        join tidegate.kind as k on k.name = r.kind
+        where r.finished_at + k.retention < clock_timestamp() - interval '5 seconds'
+      )
+      + (
+        select count(*)
+        from unnest($1::text[]) as d(day)
+        where to_regclass('tidegate.stored_event_' || d.day) is not null and not exists (
+          select from tidegate.request as r
+          where to_char(r.submitted_at at time zone 'UTC', 'YYYY_MM_DD') = d.day
+        )
+      )";
+
+/// Waits until nothing is left to do, or nothing has been done for as long as `patience`.
+async fn come_to_rest(fleet: &Fleet, journal: &Journal, old_days: &[String], patience: Duration) -> anyhow::Result<()> {
     let mut until = Instant::now() + patience;
     let mut least = i64::MAX;
-    let live = "select count(*) from tidegate.request
-                where req_status not in ('completed', 'timed_out', 'failure')";
     let mut session = fleet.server().session().await?;
     loop {
-        let left: i64 = sqlx::query_scalar(live).fetch_one(&mut session).await?;
+        let left: i64 = sqlx::query_scalar(LEFT).bind(old_days).fetch_one(&mut session).await?;
         if left == 0 {
             journal.say("every request has ended");
             return Ok(());
@@ -202,7 +221,7 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> a
             least = left;
             until = Instant::now() + patience;
         } else if Instant::now() > until {
-            journal.say(&format!("{left} requests have not ended"));
+            journal.say(&format!("{left} things are not done"));
             return Ok(());
         }
         sleep(Duration::from_millis(500)).await;
@@ -211,6 +230,7 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> a
 
 /// What was measured during the run.
 struct Seen {
+    old_days: Vec<String>,
     quota_counts: Vec<QuotaCount>,
     stalls: Vec<Stall>,
 }
@@ -227,7 +247,13 @@ async fn evidence(
         kinds.map(|kind| kind.name.to_owned()).collect()
     };
     let entries = load.ledger.entries().clone();
+    let of_fleeting = |time: Duration| -> anyhow::Result<HashMap<String, i64>> {
+        Ok([(scene::FLEETING.to_owned(), i64::try_from(time.as_micros())?)].into())
+    };
     let mut evidence = Evidence {
+        old_days: seen.old_days,
+        retentions_us: of_fleeting(scene::RETENTION)?,
+        windows_us: of_fleeting(scene::WINDOW)?,
         exactly_once: of(scene::Semantics::ExactlyOnce),
         at_most_once: of(scene::Semantics::AtMostOnce),
         carried_us: [(

@@ -1,5 +1,7 @@
 //! The configuration of a run: kinds, queues, limits, and the downstream's behaviour.
 
+mod history;
+
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -38,7 +40,7 @@ pub enum Semantics {
 }
 
 /// All kinds of a run; those of the example come first.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 9] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
     kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
     kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
@@ -47,6 +49,7 @@ pub const KINDS: [Kind; 8] = [
     kind("booking", "booking", 15, Semantics::ExactlyOnce, "bookings"),
     kind(PATIENT, "patient", 10, Semantics::AtLeastOnce, "tx"),
     kind(RATIONED, "rationed", 8, Semantics::AtLeastOnce, "tx"),
+    kind(FLEETING, "fleeting", 8, Semantics::AtLeastOnce, "tx"),
 ];
 
 /// The kinds that the example does not have.
@@ -56,6 +59,15 @@ pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
 
 /// The kind that has a quota.
 pub const RATIONED: &str = "rationed";
+
+/// The kind whose requests are deleted soon after their end.
+pub const FLEETING: &str = "fleeting";
+
+/// How long a `fleeting` request is kept after its end.
+pub const RETENTION: Duration = Duration::from_secs(8);
+
+/// How long a key of a `fleeting` request stands for it.
+pub const WINDOW: Duration = Duration::from_secs(6);
 
 /// The submitter that has a quota.
 pub const TENANT: &str = "tenant";
@@ -133,12 +145,12 @@ pub fn limits(options: &Options) -> Vec<Limited> {
     vec![of("tx", 1.6), of("bookings", 0.4)]
 }
 
-/// Brings the database to this version and sets the scene.
+/// Brings the database to this version and sets the scene; returns the days of old requests that it has made.
 ///
 /// # Errors
 ///
 /// When the database refuses.
-pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
+pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<String>> {
     let url = server.url(crate::server::DATABASE);
     schema::migrate(&url).await?;
     let pool = database::connect(&url, &PoolSettings::default()).await?;
@@ -172,6 +184,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
         timeout = options.response_timeout.as_secs(),
         patient = PATIENT_DEADLINE.as_secs(),
     );
+    statements += &retention();
     for quota in QUOTAS {
         let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
         statements += &format!(
@@ -193,7 +206,35 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
         .execute(&mut session)
         .await?;
     sqlx::raw_sql("select pg_reload_conf()").execute(&mut session).await?;
-    Ok(())
+    history::make(&mut session).await
+}
+
+/// A kind with a short retention, duties that run often, and a witness that keeps each request that is deleted.
+fn retention() -> String {
+    format!(
+        "update tidegate.policy
+         set dedup_window = '{window} seconds', span_reorder = '0 seconds'
+         where kind = '{FLEETING}' and stage = 'tx';
+         update tidegate.kind set retention = '{retention} seconds' where name = '{FLEETING}';
+         -- While keys from before a shorter window may stand, requests stay, too: here there are none.
+         delete from tidegate.config_change where row_key = '{FLEETING}.tx' and column_name = 'dedup_window';
+         update tidegate.maintenance
+         set period = '2 seconds'
+         where duty in ('expire_keys', 'expire_requests', 'make_partitions', 'drop_partitions');
+         create table public.removed (like tidegate.request, removed_at timestamptz not null);
+         create function public.keep_removed()
+           returns trigger language plpgsql as $$
+         begin
+           insert into public.removed select old.*, clock_timestamp();
+           return null;
+         end;
+         $$;
+         create trigger keep_removed
+           after delete on tidegate.request
+           for each row when (old.kind not like 'passing%') execute function public.keep_removed();",
+        window = WINDOW.as_secs(),
+        retention = RETENTION.as_secs(),
+    )
 }
 
 /// How the downstream of a run is started, besides where it listens and answers.

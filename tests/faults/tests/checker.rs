@@ -40,10 +40,14 @@ const SEND_RATE: &str = "the downstream sees no more than its rate in any second
 const CHECKS: &str = "no more readiness checks run at once than allowed";
 const QUOTA: &str = "no quota is exceeded at any moment";
 const QUOTA_AT_REST: &str = "a quota is free and open when all is at rest";
+const EARLY: &str = "only requests that have ended are deleted, after their retention";
+const LATE: &str = "a request is deleted when its retention is over";
+const DAYS: &str = "the history of a day goes with its last request, and not before";
+const REDRIVEN: &str = "a failed request is redriven once at most, as a request like it";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
-const LIVES: [(u128, &str, &str, &str, &str); 8] = [
+const LIVES: [(u128, &str, &str, &str, &str); 10] = [
     (
         1,
         "direct",
@@ -95,7 +99,35 @@ const LIVES: [(u128, &str, &str, &str, &str); 8] = [
         "g",
         "processing/submitted failure/deadline_exceeded",
     ),
+    (
+        9,
+        "fleeting",
+        "direct",
+        "h",
+        "processing/submitted failure/attempts_exhausted",
+    ),
+    (
+        10,
+        "fleeting",
+        "direct",
+        "i",
+        "processing/submitted failure/attempts_exhausted",
+    ),
 ];
+
+/// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11.
+const AFTERWARDS: &str = "
+    insert into public.removed select r.*, r.finished_at + interval '1 minute' from tidegate.request as r where id = '{9}';
+    delete from tidegate.request where id = '{9}';
+    delete from tidegate.stored_event where request_id = '{9}';
+    insert into tidegate.redrive (request_id, redriven_as) values ('{7}', '{11}');";
+
+/// Puts ids in the place of their numbers.
+fn with_ids(sql: &str) -> String {
+    (1..100).fold(sql.to_owned(), |sql, number| {
+        sql.replace(&format!("{{{number}}}"), &id(number).to_string())
+    })
+}
 
 /// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
 const LOG: [(f64, u128, &str, &str); 20] = [
@@ -126,6 +158,11 @@ fn id(number: u128) -> Uuid {
 }
 
 fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> String {
+    insert_at(0, number, kind, flow, payload, life)
+}
+
+/// A request that begins so many seconds after the others.
+fn insert_at(seconds: i64, number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> String {
     let steps: Vec<_> = life.split(' ').filter_map(|step| step.split_once('/')).collect();
     let (status, _) = steps[steps.len() - 1];
     let poison = if payload == "poison" { ", \"poison\": true" } else { "" };
@@ -134,19 +171,30 @@ fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> St
     } else {
         "null"
     };
+    let at = |place: i64| {
+        format!(
+            "to_timestamp({}::numeric / 1000000)",
+            BEGIN + (seconds + place) * 1_000_000
+        )
+    };
     let mut sql = format!(
-        "insert into tidegate.request (id, kind, flow, req_status, transition_no, deadline_at, payload, error)
-         values ('{}', '{kind}', '{flow}', '{status}', {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error});",
+        "insert into tidegate.request (
+           id, kind, flow, req_status, transition_no, deadline_at, payload, error, finished_at
+         )
+         values (
+           '{}', '{kind}', '{flow}', '{status}', {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error}, {}
+         );",
         id(number),
-        steps.len()
+        steps.len(),
+        at(steps.len() as i64),
     );
     let mut from = "null".to_owned();
     for ((to, cause), place) in steps.into_iter().zip(1..) {
         sql += &format!(
             "insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
-             values ('{}', {place}, {from}, '{to}', to_timestamp({}::numeric / 1000000), 1, '{cause}');",
+             values ('{}', {place}, {from}, '{to}', {}, 1, '{cause}');",
             id(number),
-            BEGIN + place * 1_000_000,
+            at(place),
         );
         from = format!("'{to}'");
     }
@@ -158,11 +206,21 @@ fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> St
 async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&mut Evidence)) -> Verdict {
     let database = TestDatabase::new().await;
     let mut story = "create table public.booking (request_id uuid not null);
+                     create table public.removed (like tidegate.request, removed_at timestamptz not null);
                      set session_replication_role = replica;"
         .to_owned();
     for (number, kind, flow, payload, life) in LIVES {
         story += &insert(number, kind, flow, payload, life);
     }
+    story += &insert_at(
+        10,
+        11,
+        "direct",
+        "direct",
+        "f",
+        "processing/submitted failure/cancelled",
+    );
+    story += &with_ids(AFTERWARDS);
     story += &format!("insert into public.booking values ('{}');", id(3));
     for (key, number) in [("a", 1), ("c", 3)] {
         story += &format!(
@@ -196,6 +254,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
     let told = |number, state: &str| Told {
         id: id(number),
         state: state.to_owned(),
+        at_us: BEGIN + 100_000_000,
     };
     let mut evidence = Evidence {
         promises: vec![
@@ -203,8 +262,15 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             promise(1, "direct", "a", true),
             promise(2, "user_decrypt", "b", false),
             promise(3, "booking", "c", true),
+            promise(7, "direct", "f", false),
+            promise(9, "fleeting", "h", true),
         ],
-        told: vec![told(1, "completed"), told(4, "failure"), told(7, "cancelled")],
+        told: vec![
+            told(1, "completed"),
+            told(4, "failure"),
+            told(7, "cancelled"),
+            told(9, "unknown"),
+        ],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
         carried_us: [("patient".to_owned(), 1_000_000)].into(),
@@ -216,6 +282,9 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             kinds: vec!["direct".to_owned(), "input_proof".to_owned()],
         }],
         checks_at_once: 2,
+        old_days: vec!["2001_01_01".to_owned()],
+        retentions_us: [("fleeting".to_owned(), 30_000_000)].into(),
+        windows_us: [("fleeting".to_owned(), 20_000_000)].into(),
         quota_counts: vec![quota_count(10), quota_count(0)],
         ..Evidence::default()
     };
@@ -275,13 +344,6 @@ async fn a_skipped_status_is_found() {
 
 #[tokio::test]
 async fn histories_that_cannot_be_are_found() {
-    let of = |sql: &str| {
-        let mut sql = sql.to_owned();
-        for number in 1..8 {
-            sql = sql.replace(&format!("{{{number}}}"), &id(number).to_string());
-        }
-        sql
-    };
     for (sql, rules) in [
         // A cause that does not belong to the edge.
         (
@@ -335,7 +397,7 @@ async fn histories_that_cannot_be_are_found() {
         // A message that no claim takes.
         ("select pgmq.send('tx', '{}')", &[REST]),
     ] {
-        found(&of(sql), rules).await;
+        found(&with_ids(sql), rules).await;
     }
 }
 
@@ -379,6 +441,7 @@ async fn an_end_that_changed_after_it_was_told_is_found() {
             evidence.told.push(Told {
                 id: id(number),
                 state: state.to_owned(),
+                at_us: BEGIN + 100_000_000,
             });
         })
         .await;
@@ -583,6 +646,173 @@ async fn an_exceeded_quota_is_found_and_one_that_is_not_released() {
         &[QUOTA_AT_REST],
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_deleted_too_early_or_too_late_is_found() {
+    for sql in [
+        "update public.removed set removed_at = finished_at + interval '29 seconds'",
+        "update public.removed set req_status = 'tx_in_flight'",
+        "update public.removed set finished_at = null",
+        "update public.removed set kind = 'direct'",
+    ] {
+        let verdict = told(sql, &[], |evidence| {
+            evidence.promises.retain(|promise| promise.id != id(9));
+            evidence.told.retain(|told| told.id != id(9));
+        })
+        .await;
+        assert_eq!(broken(&verdict), [EARLY], "{sql}");
+    }
+    let verdict = told("", &[], |evidence| evidence.read_us = BEGIN + 100_000_000).await;
+    assert_eq!(broken(&verdict), [LATE]);
+    // A caller that reads that there is no such request, and it is still there.
+    let verdict = told("", &[], |evidence| {
+        evidence
+            .told
+            .iter_mut()
+            .for_each(|told| told.at_us = BEGIN + 50_000_000);
+    })
+    .await;
+    assert_eq!(broken(&verdict), [TOLD]);
+}
+
+#[tokio::test]
+async fn a_history_that_goes_before_its_last_request_is_found_and_one_that_stays() {
+    // The ids of the story begin in 1970.
+    let verdict = told("", &[], |evidence| evidence.old_days.push("1970_01_01".to_owned())).await;
+    assert_eq!(broken(&verdict), [DAYS]);
+    let verdict = told("", &[], |evidence| {
+        evidence.days.insert("2001_01_01".to_owned());
+    })
+    .await;
+    assert_eq!(broken(&verdict), [DAYS]);
+    let verdict = told("", &[], |evidence| {
+        evidence.lives.get_mut(&id(9)).unwrap().is_dropped = false;
+    })
+    .await;
+    assert_eq!(broken(&verdict), [ENDED, TOLD_BY_EVENTS]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_used_again_inside_its_window_is_found() {
+    let second = insert_at(
+        10,
+        18,
+        "direct",
+        "direct",
+        "a",
+        "processing/submitted failure/attempts_exhausted",
+    );
+    for (window, rules) in [(11_500_000, &[KEYS][..]), (9_000_000, &[])] {
+        let verdict = told(&second, &[], |evidence| {
+            evidence.windows_us.insert("direct".to_owned(), window);
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{window}");
+    }
+}
+
+#[tokio::test]
+async fn a_redrive_that_makes_another_request_or_two_is_found() {
+    for (sql, rules) in [
+        ("delete from tidegate.redrive", &[SINGLE][..]),
+        // Of a request that has not failed.
+        (
+            "update tidegate.request set req_status = 'processing' where id = '{7}'",
+            &[ENDED, TOLD_BY_EVENTS, REDRIVEN],
+        ),
+        (
+            "update tidegate.request set finished_at = finished_at + interval '20 seconds' where id = '{7}'",
+            &[REDRIVEN],
+        ),
+        // Of one that an operator has to name the code of.
+        (
+            "update tidegate.request set error = '{\"code\": \"cancelled\"}' where id = '{7}'",
+            &[REDRIVEN],
+        ),
+        (
+            "update tidegate.request set error = '{\"code\": \"outcome_unknown\"}' where id = '{7}'",
+            &[REDRIVEN],
+        ),
+        // As another request.
+        (
+            "update tidegate.request set payload = '{\"mark\": \"x\"}' where id = '{11}'",
+            &[REDRIVEN],
+        ),
+        (
+            "update tidegate.request set submitter = 'other' where id = '{11}'",
+            &[REDRIVEN],
+        ),
+        // As one that is gone.
+        (
+            "delete from tidegate.request where id = '{11}'; delete from tidegate.stored_event where request_id = '{11}'",
+            &[REDRIVEN],
+        ),
+    ] {
+        found(&with_ids(sql), rules).await;
+    }
+    // One that may have been sent, and may be sent once only.
+    let copy = insert_at(
+        10,
+        12,
+        "single_shot",
+        "direct",
+        "d",
+        "processing/submitted failure/attempts_exhausted",
+    );
+    let link = "insert into tidegate.redrive (request_id, redriven_as) values ('{4}', '{12}')";
+    found(&(copy + &with_ids(link)), &[REDRIVEN]).await;
+    // Two requests as one.
+    let link = "insert into tidegate.redrive (request_id, redriven_as) values ('{8}', '{11}')";
+    let verdict = told(&with_ids(link), &[], |_| {}).await;
+    assert!(!verdict.of(REDRIVEN).is_empty(), "{verdict}");
+}
+
+#[tokio::test]
+async fn a_copy_that_loses_the_key_of_its_original_is_found() {
+    let copied = insert(
+        20,
+        "direct",
+        "direct",
+        "k",
+        "processing/submitted failure/attempts_exhausted",
+    ) + &insert_at(
+        10,
+        21,
+        "direct",
+        "direct",
+        "k",
+        "processing/submitted tx_in_flight/claimed completed/receipt",
+    ) + &with_ids(
+        "insert into tidegate.redrive (request_id, redriven_as) values ('{20}', '{21}');
+             insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
+             values ('', 'k', '', '{20}', '2026-01-01', 'infinity');",
+    );
+    let log = [(12.1, 21, "direct", "send"), (12.1, 21, "direct", "taken")];
+    let again = insert_at(
+        40,
+        22,
+        "direct",
+        "direct",
+        "k",
+        "processing/submitted failure/attempts_exhausted",
+    );
+    let lost = "delete from tidegate.dedup where key = 'k'".to_owned();
+    for (more, rules) in [(String::new(), &[][..]), (again, &[KEYS]), (lost, &[KEYS])] {
+        let verdict = told(&(copied.clone() + &more), &log, |evidence| {
+            for number in [20, 21] {
+                evidence.promises.push(Promise {
+                    id: id(number),
+                    kind: "direct",
+                    mark: "k".to_owned(),
+                    keyed: true,
+                    way: "sql",
+                });
+            }
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{more}");
+    }
 }
 
 #[tokio::test]

@@ -3,23 +3,34 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Check, lives::ENDS};
+use uuid::Uuid;
+
+use super::{Check, lives::ENDS, redrive};
 use crate::evidence::{Evidence, Life};
+
+/// A key is stored, and its request made, within this time, in microseconds.
+const SUBMISSION_US: i64 = 1_000_000;
+
+/// How long a redrive that has made a copy may take to commit: until then the key of the original is free.
+const REDRIVE_US: i64 = 10_000_000;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut check = Check::of("no idempotency key is lost: the same key is the same request");
+    let originals = redrive::originals(evidence);
+    let held: HashSet<_> = evidence.keyed.iter().map(|id| stands_for(evidence, *id)).collect();
     let keyed: HashSet<&str> = evidence
         .promises
         .iter()
         .filter(|promise| promise.keyed)
         .map(|promise| &*promise.mark)
         .collect();
-    let mut by_mark = BTreeMap::<(&str, &str), Vec<(&uuid::Uuid, &Life)>>::new();
+    let mut by_mark = BTreeMap::<(&str, &str), Vec<(&Uuid, &Life)>>::new();
     for promise in evidence.promises.iter().filter(|promise| promise.keyed) {
-        // A failure or a timeout frees its key.
+        // A failure or a timeout frees its key, and so does the end of its window.
         if let Some(life) = evidence.lives.get(&promise.id)
             && &*life.status == "completed"
-            && !evidence.keyed.contains(&promise.id)
+            && !evidence.windows_us.contains_key(&*life.kind)
+            && !held.contains(&promise.id)
         {
             check.violated(promise.id, format!("the key of {} stands for it no more", promise.mark));
         }
@@ -31,34 +42,63 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             by_mark.entry((&life.kind, mark)).or_default().push((id, life));
         }
     }
-    for ((_, mark), mut lives) in by_mark {
+    for ((kind, mark), mut lives) in by_mark {
         check.examine();
-        lives.sort_by_key(|(_, life)| life.events.first().map(|event| event.at_us));
-        for pair in lives.windows(2) {
-            let (_, first) = pair[0];
-            let (again, second) = pair[1];
-            // After a failure or a timeout, and only then, the key is free again.
-            let ended = first.events.iter().find(|event| ENDS.contains(&&*event.to));
-            let began = second.events.first().map(|event| event.at_us);
-            let freed = ended.is_some_and(|ended| &*ended.to != "completed" && Some(ended.at_us) <= began);
-            if !freed {
+        lives.sort_by_key(|(_, life)| life.began_us());
+        let mut lives = lives.into_iter();
+        let Some(mut holder) = lives.next() else {
+            continue;
+        };
+        for next in lives {
+            if let Some(original) = originals.get(next.0) {
+                // The copy has the key, unless a caller has used it again in between.
+                if original == holder.0 {
+                    holder = next;
+                }
+                continue;
+            }
+            let window_us = evidence.windows_us.get(kind).copied();
+            let is_copy = originals.contains_key(holder.0);
+            if !is_free(holder.1, is_copy, window_us, next.1) {
                 check.violated(
-                    *again,
+                    *next.0,
                     format!(
                         "{mark} is a second request, though the first ({}) is {}",
-                        pair[0].0, first.status
+                        holder.0, holder.1.status
                     ),
                 );
             }
+            holder = next;
         }
     }
-    vec![check, once(evidence)]
+    vec![check, once(evidence, &originals)]
 }
 
-/// Who submits without a key and is promised a request has made one, and not another besides.
-fn once(evidence: &Evidence) -> Check {
+/// The request that a key stands for: the one that it is stored with, or what that was redriven as.
+fn stands_for(evidence: &Evidence, id: Uuid) -> Uuid {
+    let mut id = id;
+    while let Some(copy) = evidence.redriven.get(&id) {
+        id = *copy;
+    }
+    id
+}
+
+/// Whether a holder had lost its key when the next request began: it had failed or timed out, its window was over, or it
+/// was a copy that had not been committed.
+fn is_free(holder: &Life, is_copy: bool, window_us: Option<i64>, next: &Life) -> bool {
+    let (Some(from_us), Some(began_us)) = (holder.began_us(), next.began_us()) else {
+        return holder.is_dropped;
+    };
+    let ended = holder.events.iter().find(|event| ENDS.contains(&&*event.to));
+    ended.is_some_and(|ended| &*ended.to != "completed" && ended.at_us <= began_us)
+        || window_us.is_some_and(|window| from_us + window - SUBMISSION_US <= began_us)
+        || (is_copy && began_us <= from_us + REDRIVE_US)
+}
+
+/// A submission without a key that was promised a request has made one, and not another besides; it may have copies.
+fn once(evidence: &Evidence, originals: &HashMap<Uuid, Uuid>) -> Check {
     let mut check = Check::of("one submission without a key makes one request");
-    let mut made = HashMap::<&str, Vec<&uuid::Uuid>>::new();
+    let mut made = HashMap::<&str, Vec<&Uuid>>::new();
     for (id, life) in &evidence.lives {
         if let Some(mark) = life.mark.as_deref() {
             made.entry(mark).or_default().push(id);
@@ -67,7 +107,11 @@ fn once(evidence: &Evidence) -> Check {
     for promise in evidence.promises.iter().filter(|promise| !promise.keyed) {
         check.examine();
         for other in made.get(&*promise.mark).into_iter().flatten() {
-            if **other != promise.id {
+            let mut first = *other;
+            while let Some(original) = originals.get(first) {
+                first = original;
+            }
+            if *first != promise.id {
                 check.violated(
                     **other,
                     format!("{} was promised as {}, and is there again", promise.mark, promise.id),

@@ -36,7 +36,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             continue;
         };
         let holds = match &*entry.state {
-            "unknown" => false,
+            "unknown" => life.removed_us.is_some_and(|removed| removed <= entry.at_us),
             "cancelled" => life.events.last().is_some_and(|event| &*event.cause == "cancelled"),
             state => state == &*life.status,
         };

@@ -43,6 +43,9 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         {
             known.violated(*id, format!("sent as {}, and it is {}", other.kind, life.kind));
         }
+        if life.is_dropped {
+            continue;
+        }
         if !sends.is_empty() {
             claimed.examine();
         }
@@ -67,7 +70,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             }
         }
     }
-    for (id, life) in &evidence.lives {
+    for (id, life) in evidence.lives.iter().filter(|(_, life)| !life.is_dropped) {
         let lines = seen.get(id).map_or(&[][..], Vec::as_slice);
         let taken = of(lines, "taken").len();
         twice.examine();

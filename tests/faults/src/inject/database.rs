@@ -11,10 +11,13 @@ use sqlx::PgConnection;
 use tokio::{process::Command, time::sleep};
 
 use super::{Injector, any, seconds};
-use crate::{server::DATABASE, standby};
+use crate::{scene, server::DATABASE, standby};
 
 /// How long something by hand is tried again while other faults are in its way.
 const PATIENCE: u32 = 200;
+
+/// How long `tidegate redrive` may take.
+const REDRIVING: Duration = Duration::from_secs(90);
 
 /// How long a statement by hand may take.
 const STATEMENT: Duration = Duration::from_secs(15);
@@ -248,6 +251,51 @@ impl Injector {
             self.by_hand(&statement).await?;
         }
         self.journal.over(&running);
+        Ok(())
+    }
+
+    /// An operator redrives what has failed: sometimes twice at once, and sometimes the command is killed half-way.
+    pub(super) async fn redrive(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let kinds: Vec<_> = scene::KINDS
+            .iter()
+            .filter(|kind| kind.name != scene::FLEETING)
+            .collect();
+        let kind = any(&kinds, random).name;
+        let at_once = random.random_range(1..=2);
+        let killed = random.random_bool(0.3).then(|| seconds(random, 0.02..0.5));
+        let ends = killed.map_or_else(String::new, |after| {
+            format!(", killed after {:.2} s", after.as_secs_f64())
+        });
+        let running = self
+            .journal
+            .inject("redrive", &format!("of {kind}, {at_once} at once{ends}"));
+        let commands = (0..at_once).map(|_| self.redrive_once(kind, killed));
+        futures_util::future::try_join_all(commands).await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    async fn redrive_once(&self, kind: &str, killed: Option<Duration>) -> anyhow::Result<()> {
+        let mut command = Command::new(&self.fleet.programs.tidegate)
+            .args(["redrive", "--kind", kind, "--limit", "100", "--batch", "10"])
+            .env("DATABASE_URL", self.fleet.server().url(DATABASE))
+            .env("RUST_LOG", "off")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        match tokio::time::timeout(killed.unwrap_or(REDRIVING), command.wait()).await {
+            Ok(status) => {
+                let status = status?;
+                // 1: another fault was in its way.
+                if !matches!(status.code(), Some(0 | 1 | 3)) {
+                    self.journal.wrong(format!("`tidegate redrive` ended with {status}"));
+                }
+            }
+            Err(_) if killed.is_some() => command.kill().await?,
+            Err(_) => self.journal.wrong("`tidegate redrive` does not end".to_owned()),
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use rand::{Rng, rngs::StdRng};
 use serde_json::Value;
 
 use super::Load;
-use crate::{ledger::Told, scene};
+use crate::{journal::now_us, ledger::Told, scene};
 
 impl Load {
     pub(super) async fn ask(self: Arc<Self>, mut random: StdRng) {
@@ -46,6 +46,7 @@ impl Load {
                 404 => self.ledger.entries().told.push(Told {
                     id: promise.id,
                     state: "unknown".to_owned(),
+                    at_us: now_us(),
                 }),
                 _ => self.journal.wrong(format!(
                     "{node} answered {status} to a question about {}: {body}",
@@ -67,6 +68,7 @@ impl Load {
             self.ledger.entries().told.push(Told {
                 id,
                 state: state.to_owned(),
+                at_us: now_us(),
             });
         }
     }

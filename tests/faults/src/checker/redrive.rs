@@ -1,0 +1,62 @@
+//! A failed request is redriven once at most, as a request like it.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::Check;
+use crate::evidence::{Evidence, Life};
+
+/// Each copy with the request that it is a copy of.
+pub(super) fn originals(evidence: &Evidence) -> HashMap<Uuid, Uuid> {
+    evidence.redriven.iter().map(|(old, copy)| (*copy, *old)).collect()
+}
+
+pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
+    let mut check = Check::of("a failed request is redriven once at most, as a request like it");
+    let mut copies = HashMap::new();
+    for (old, copy) in &evidence.redriven {
+        check.examine();
+        if let Some(other) = copies.insert(copy, old) {
+            check.violated(*copy, format!("it is the copy of two requests, {other} and {old}"));
+            continue;
+        }
+        let (Some(first), Some(second)) = (evidence.lives.get(old), evidence.lives.get(copy)) else {
+            check.violated(*old, format!("it was redriven as {copy}, and one of them is not there"));
+            continue;
+        };
+        if let Some(what) = differs(first, second) {
+            check.violated(*copy, format!("its {what} is not that of {old}, which was redriven"));
+        }
+        if !matches!(&*first.status, "failure" | "timed_out") || first.finished_us > second.began_us() {
+            check.violated(*old, format!("it was redriven as {copy} before it had failed"));
+        }
+        if let Some(reason) = excluded(evidence, first) {
+            check.violated(*old, format!("it was redriven as {copy}, though {reason}"));
+        }
+    }
+    vec![check]
+}
+
+/// What a copy has not in common with its original.
+fn differs(first: &Life, second: &Life) -> Option<&'static str> {
+    let fields = [
+        ("kind", first.kind == second.kind),
+        ("payload", first.mark == second.mark && first.poison == second.poison),
+        ("submitter", first.submitter == second.submitter),
+    ];
+    fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
+}
+
+/// Why a request is only redriven when its code is named, which the suite never does.
+fn excluded(evidence: &Evidence, life: &Life) -> Option<&'static str> {
+    let of_cause = |cause: &str| life.events.iter().filter(|event| &*event.cause == cause).count();
+    match life.error.as_deref() {
+        Some("cancelled") => Some("it was cancelled"),
+        Some("outcome_unknown") => Some("its outcome is unknown"),
+        _ if evidence.at_most_once.contains(&*life.kind) && of_cause("claimed") > of_cause("released") => {
+            Some("it may have been sent, and may be sent once only")
+        }
+        _ => None,
+    }
+}
