@@ -10,6 +10,7 @@ mod quotas;
 mod redrive;
 mod retention;
 mod sends;
+mod webhooks;
 
 use std::fmt::{self, Write};
 
@@ -112,6 +113,7 @@ pub fn check(evidence: &Evidence) -> Verdict {
     checks.extend(quotas::check(evidence));
     checks.extend(retention::check(evidence));
     checks.extend(redrive::check(evidence));
+    checks.extend(webhooks::check(evidence));
     let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
     besides.examine();
     for what in &evidence.wrong {

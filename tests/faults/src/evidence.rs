@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::{
     journal::Disturbance,
     ledger::{Promise, Told},
+    receiver::Arrival,
     scene::{Limited, Quota},
 };
 
@@ -58,6 +59,8 @@ pub struct Life {
     pub error: Option<Word>,
     /// The submitter's name.
     pub submitter: Option<Word>,
+    /// Whether it or its kind names a URL for its end.
+    pub calls_back: bool,
     /// When it ended, in microseconds of Unix time.
     pub finished_us: Option<i64>,
     /// When it was deleted, if it was.
@@ -134,6 +137,28 @@ impl QuotaCount {
     }
 }
 
+/// A delivery of a webhook, as the outbox has it.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its id.
+    pub id: Uuid,
+    /// `pending`, `delivered` or `failed`.
+    pub state: Word,
+    /// How many attempts were begun.
+    pub attempt: i32,
+}
+
+/// A secret that signs webhooks, with the seconds of Unix time in which it does.
+#[derive(Debug, Clone)]
+pub struct Secret {
+    /// The secret.
+    pub secret: String,
+    /// From when on.
+    pub from_second: i64,
+    /// Until when.
+    pub to_second: i64,
+}
+
 /// A quota at the end.
 #[derive(Debug, Clone)]
 pub struct QuotaAtRest {
@@ -154,6 +179,12 @@ pub struct Evidence {
     pub messages: BTreeMap<String, i64>,
     /// Requests that an idempotency key stands for.
     pub keyed: HashSet<Uuid>,
+    /// The deliveries of webhooks, by the request whose end they tell.
+    pub deliveries: HashMap<Uuid, Delivery>,
+    /// The secrets that have signed webhooks.
+    pub secrets: Vec<Secret>,
+    /// The receiver's log.
+    pub arrivals: Vec<Arrival>,
     /// Redriven requests, each with its copy.
     pub redriven: HashMap<Uuid, Uuid>,
     /// When the tables were read, in microseconds of Unix time.
@@ -235,11 +266,13 @@ impl Evidence {
         .fetch_all(&mut *session)
         .await?;
         self.days.extend(days);
-        let sql = "select id, kind, flow::text as flow, req_status::text as status, transition_no,
+        let sql = "select id, kind, r.flow::text as flow, req_status::text as status, transition_no,
+                     coalesce(r.callback_url, k.callback_url) is not null as calls_back,
                      payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error, submitter,
                      (extract(epoch from finished_at) * 1000000)::bigint as finished_us,
                      (extract(epoch from removed_at) * 1000000)::bigint as removed_us
-                   from (select r.*, null as removed_at from tidegate.request as r union all table public.removed) as r";
+                   from (select r.*, null as removed_at from tidegate.request as r union all table public.removed) as r
+                   left join tidegate.kind as k on k.name = r.kind";
         let mut rows = sqlx::query(sql).fetch(&mut *session);
         while let Some(row) = rows.try_next().await? {
             let id = row.get("id");
@@ -253,6 +286,7 @@ impl Evidence {
                 poison: row.get("poison"),
                 error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
                 submitter: row.get::<Option<&str>, _>("submitter").map(|name| words.of(name)),
+                calls_back: row.get("calls_back"),
                 finished_us: row.get("finished_us"),
                 removed_us,
                 is_dropped: removed_us.is_some() && !self.days.contains(&day_of(id)),
@@ -297,6 +331,25 @@ impl Evidence {
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }
+        let deliveries = "select request_id, id, state, attempt from tidegate.webhook_delivery";
+        for row in sqlx::query(deliveries).fetch_all(&mut *session).await? {
+            let delivery = Delivery {
+                id: row.get("id"),
+                state: words.of(row.get("state")),
+                attempt: row.get("attempt"),
+            };
+            self.deliveries.insert(row.get("request_id"), delivery);
+        }
+        let secrets = "select secret, floor(extract(epoch from created_at))::bigint as from_second,
+                         ceil(extract(epoch from expires_at))::bigint as to_second
+                       from tidegate.webhook_secret";
+        for row in sqlx::query(secrets).fetch_all(&mut *session).await? {
+            self.secrets.push(Secret {
+                secret: row.get("secret"),
+                from_second: row.get("from_second"),
+                to_second: row.get::<Option<i64>, _>("to_second").unwrap_or(i64::MAX),
+            });
+        }
         let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")
             .fetch_all(&mut *session)
             .await?;
@@ -325,6 +378,21 @@ impl Evidence {
             self.effects.insert(id, u32::try_from(count)?);
         }
         sqlx::raw_sql("rollback").execute(session).await?;
+        Ok(())
+    }
+
+    /// Adds the log of the receiver of webhooks.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn read_receiver(&mut self, log: &Path) -> anyhow::Result<()> {
+        let file = std::fs::File::open(log).with_context(|| log.display().to_string())?;
+        for line in std::io::BufReader::new(file).lines() {
+            let line = line?;
+            let arrival = serde_json::from_str(&line).with_context(|| line.clone())?;
+            self.arrivals.push(arrival);
+        }
         Ok(())
     }
 

@@ -65,6 +65,12 @@ pub struct Fleet {
     pub workers: Vec<Arc<Unit>>,
     /// Workers with an effect in the database.
     pub bookers: Vec<Arc<Unit>>,
+    /// The receiver of webhooks.
+    pub receiver: Arc<Unit>,
+    /// Where it listens.
+    pub receiver_address: SocketAddr,
+    /// Its log.
+    pub receiver_log: PathBuf,
     /// The downstream.
     pub downstream: Arc<Unit>,
     /// The network between workers and downstream.
@@ -107,6 +113,24 @@ impl Fleet {
             addresses.push(address);
         }
         let to_nodes = Proxy::start(Upstream::Tcp(addresses.clone())).await?;
+
+        let receiver_log = directory.join("receiver.jsonl");
+        let receives = |listen: &str| {
+            let log = receiver_log.to_string_lossy();
+            ["receiver", "--listen", listen, "--log", &log]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        let start = Unit::start(
+            "receiver",
+            &programs.faults,
+            receives("127.0.0.1:0"),
+            network().await?,
+            &logs,
+        );
+        let (receiver, said) = start.await?;
+        let receiver_address = address_in(&said)?;
+        let receiver = receiver.with_arguments(receives(&receiver_address.to_string()));
 
         let downstream_log = directory.join("downstream.jsonl");
         let mut arguments = scene::downstream(options);
@@ -180,6 +204,9 @@ impl Fleet {
             addresses,
             workers,
             bookers,
+            receiver,
+            receiver_address,
+            receiver_log,
             downstream,
             to_downstream,
             callers: network().await?,
@@ -213,6 +240,10 @@ impl Fleet {
         self.nodes.iter().chain(&self.workers).chain(&self.bookers)
     }
 
+    fn all_units(&self) -> impl Iterator<Item = &Arc<Unit>> {
+        self.units().chain([&self.downstream, &self.receiver])
+    }
+
     /// Undoes whatever was done to processes and networks.
     ///
     /// # Errors
@@ -221,8 +252,7 @@ impl Fleet {
     pub async fn heal(&self) -> anyhow::Result<()> {
         self.to_downstream.heal();
         self.callers.heal();
-        self.downstream.freeze(false).await?;
-        for unit in self.units() {
+        for unit in self.all_units() {
             unit.database.heal();
             unit.freeze(false).await?;
             unit.revive().await?;
@@ -232,7 +262,7 @@ impl Fleet {
 
     /// Restarts processes that have ended by themselves.
     pub async fn look_after(&self, journal: &Journal) {
-        for unit in self.units().chain([&self.downstream]) {
+        for unit in self.all_units() {
             unit.look_after(journal).await;
         }
     }
@@ -243,7 +273,7 @@ impl Fleet {
     ///
     /// When one cannot be signalled.
     pub async fn stop(&self, journal: &Journal) -> anyhow::Result<()> {
-        for unit in self.units().chain([&self.downstream]) {
+        for unit in self.all_units() {
             if !unit.terminate().await? {
                 journal.wrong(format!("{} did not stop well when it was asked to", unit.name));
             }

@@ -47,6 +47,9 @@ enum Fault {
     QueuePaused,
     KindPassing,
     Redrive,
+    ReceiverKilled,
+    ReceiverFrozen,
+    SecretRotated,
     NetworkStalled,
     NetworkMute,
     NetworkCut,
@@ -64,7 +67,7 @@ enum Fault {
 const ENDING: Duration = Duration::from_secs(180);
 
 /// How often each comes in one round; a round is shuffled.
-const ROUND: [(Fault, usize); 29] = [
+const ROUND: [(Fault, usize); 32] = [
     (Fault::WorkerKilled, 4),
     (Fault::WorkerStopped, 1),
     (Fault::WorkerFrozen, 2),
@@ -85,6 +88,9 @@ const ROUND: [(Fault, usize); 29] = [
     (Fault::QueuePaused, 1),
     (Fault::KindPassing, 2),
     (Fault::Redrive, 3),
+    (Fault::ReceiverKilled, 2),
+    (Fault::ReceiverFrozen, 1),
+    (Fault::SecretRotated, 1),
     (Fault::NetworkStalled, 3),
     (Fault::NetworkMute, 2),
     (Fault::NetworkCut, 2),
@@ -120,6 +126,9 @@ impl Fault {
             Self::QueuePaused => "queue_paused",
             Self::KindPassing => "kind_passing",
             Self::Redrive => "redrive",
+            Self::ReceiverKilled => "receiver_killed",
+            Self::ReceiverFrozen => "receiver_frozen",
+            Self::SecretRotated => "secret_rotated",
             Self::NetworkStalled => "network_stalled",
             Self::NetworkMute => "network_mute",
             Self::NetworkCut => "network_cut",
@@ -230,6 +239,15 @@ impl Injector {
             Fault::NodeStopped => self.stop(sort, &self.fleet.nodes, random).await,
             Fault::WorkerFrozen => self.freeze(sort, &self.fleet.workers, random).await,
             Fault::NodeFrozen => self.freeze(sort, &self.fleet.nodes, random).await,
+            Fault::ReceiverKilled => {
+                let receiver = std::slice::from_ref(&self.fleet.receiver);
+                self.kill(sort, receiver, random).await
+            }
+            Fault::ReceiverFrozen => {
+                let receiver = std::slice::from_ref(&self.fleet.receiver);
+                self.freeze(sort, receiver, random).await
+            }
+            Fault::SecretRotated => self.rotate_the_secret().await,
             Fault::DownstreamFrozen => {
                 let downstream = std::slice::from_ref(&self.fleet.downstream);
                 self.freeze(sort, downstream, random).await

@@ -15,6 +15,8 @@ pub struct Promise {
     pub mark: String,
     /// Whether it was submitted under an idempotency key, which is then its mark.
     pub keyed: bool,
+    /// Whether it named a URL for its end.
+    pub calls_back: bool,
     /// Which way: `http` or `sql`.
     pub way: &'static str,
 }

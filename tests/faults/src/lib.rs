@@ -16,6 +16,7 @@ pub mod load;
 pub mod options;
 pub mod proxy;
 mod quotas;
+pub mod receiver;
 pub mod report;
 pub mod run;
 pub mod scene;

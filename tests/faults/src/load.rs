@@ -40,6 +40,8 @@ const PATIENCE: u32 = 10;
 pub struct Load {
     /// Where API nodes listen.
     pub nodes: Vec<SocketAddr>,
+    /// Where callers that name a URL have ends delivered.
+    callback: String,
     /// The callers' own record.
     pub ledger: Ledger,
     client: reqwest::Client,
@@ -64,6 +66,8 @@ pub struct Submission {
     is_batch: bool,
     /// None: either, and perhaps the other one when it is repeated under its key.
     way: Option<Way>,
+    /// Whether its end is to be delivered to the receiver, whatever its kind.
+    calls_back: bool,
     submitter: Option<&'static str>,
 }
 
@@ -103,6 +107,7 @@ impl Load {
             .application_name("caller");
         Ok(Arc::new(Self {
             nodes: fleet.addresses.clone(),
+            callback: format!("http://{}/own", fleet.receiver_address),
             ledger: Ledger::default(),
             client: reqwest::Client::builder()
                 .no_proxy()
@@ -247,8 +252,10 @@ impl Load {
             .collect();
         // Over HTTP a submitter has an API key. A batch has keys of another form each way.
         let submitter = random.random_bool(0.05).then_some(scene::TENANT);
+        let calls_back = !is_batch && submitter.is_none() && random.random_bool(0.2);
         let way = match submitter {
             Some(_) => Some(Way::Sql),
+            None if calls_back => Some(Way::Http),
             None => is_batch.then(|| a_way(random)),
         };
         Submission {
@@ -257,6 +264,7 @@ impl Load {
             payloads,
             is_batch,
             way,
+            calls_back,
             submitter,
         }
     }
@@ -277,6 +285,7 @@ impl Load {
                 kind: submission.kind.name,
                 mark: submission.mark(number),
                 keyed: submission.key.is_some(),
+                calls_back: submission.calls_back,
                 way,
             });
         }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tidegate::{embedded_postgres, telemetry};
-use tidegate_faults::{booker::Booker, options::Options, run};
+use tidegate_faults::{booker::Booker, options::Options, receiver::Receiver, run};
 
 /// Breaks a running Tidegate on purpose, and checks afterwards that every promise held.
 #[derive(Debug, Parser)]
@@ -21,6 +21,9 @@ enum Command {
     /// Be a worker of that fleet whose receipts have an effect in the database
     #[command(hide = true)]
     Booker(Booker),
+    /// Be a receiver of webhooks that often fails
+    #[command(hide = true)]
+    Receiver(Receiver),
     /// Stop a private `PostgreSQL` server once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
                 match Cli::parse().command {
                     Command::Run(options) => Ok(run::run(options).await?.holds()),
                     Command::Booker(booker) => booker.run().await.map(|()| true),
+                    Command::Receiver(receiver) => receiver.run().await.map(|()| true),
                     Command::EmbeddedPostgresKeeper { directory } => {
                         tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
                         Ok(true)

@@ -105,6 +105,7 @@ async fn within(
     let server = servers[0].clone();
     let old_days = scene::set(&server, options).await?;
     let fleet = Arc::new(Fleet::start(programs, &server, options, directory, seed).await?);
+    scene::deliver(&server, fleet.receiver_address).await?;
     journal.say("the fleet is up");
 
     let beat = Beat::start();
@@ -187,7 +188,7 @@ async fn watch(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) {
     }
 }
 
-/// What is to be done before all is at rest: live requests, and what retention has to delete.
+/// What is to be done before all is at rest: live requests, webhooks, and what retention has to delete.
 const LEFT: &str = "
     select
       (select count(*) from tidegate.request where req_status not in ('completed', 'timed_out', 'failure'))
@@ -197,6 +198,7 @@ const LEFT: &str = "
         join tidegate.kind as k on k.name = r.kind
         where r.finished_at + k.retention < clock_timestamp() - interval '5 seconds'
       )
+      + (select count(*) from tidegate.webhook_delivery where state = 'pending')
       + (
         select count(*)
         from unnest($1::text[]) as d(day)
@@ -276,6 +278,7 @@ async fn evidence(
     evidence.read_database(&mut session).await?;
     session.close().await?;
     evidence.read_downstream(&fleet.downstream_log)?;
+    evidence.read_receiver(&fleet.receiver_log)?;
     Ok(evidence)
 }
 

@@ -209,6 +209,28 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     history::make(&mut session).await
 }
 
+/// The kinds whose ends are delivered to the receiver; callers name it for others, too.
+const DELIVERED: [&str; 2] = ["input_proof", "public_decrypt"];
+
+/// Allows the receiver's address, and has the ends of some kinds delivered there.
+///
+/// # Errors
+///
+/// When the database refuses.
+pub async fn deliver(server: &Server, receiver: std::net::SocketAddr) -> anyhow::Result<()> {
+    let mut statements = format!(
+        "select from tidegate.webhook_host_add('{receiver}', allow_private => true);
+         -- More attempts than any fault makes fail: no delivery is given up.
+         update tidegate.webhook_policy
+         set attempts = 100, base_ms = 100, factor = 2, cap_ms = 1500, timeout_ms = 1000, per_host = 16;"
+    );
+    for kind in DELIVERED {
+        statements += &format!("select from tidegate.set_kind_callback('{kind}', 'http://{receiver}/{kind}');");
+    }
+    sqlx::raw_sql(&statements).execute(&mut server.session().await?).await?;
+    Ok(())
+}
+
 /// A kind with a short retention, duties that run often, and a witness that keeps each request that is deleted.
 fn retention() -> String {
     format!(

@@ -8,6 +8,7 @@ use tidegate_faults::{
     evidence::{Evidence, QuotaCount},
     journal::Disturbance,
     ledger::{Promise, Told},
+    receiver::{Answer, Arrival},
     scene::Limited,
 };
 use uuid::Uuid;
@@ -44,6 +45,10 @@ const EARLY: &str = "only requests that have ended are deleted, after their rete
 const LATE: &str = "a request is deleted when its retention is over";
 const DAYS: &str = "the history of a day goes with its last request, and not before";
 const REDRIVEN: &str = "a failed request is redriven once at most, as a request like it";
+const REACHED: &str = "each end with a callback reaches its receiver, and no other end";
+const SAME: &str = "every attempt of a delivery has its id, its body and a number of its own";
+const TOLD_BY_WEBHOOK: &str = "a webhook tells the end that its request has";
+const SIGNED: &str = "each webhook is signed with a secret that was in force";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
@@ -120,7 +125,32 @@ const AFTERWARDS: &str = "
     insert into public.removed select r.*, r.finished_at + interval '1 minute' from tidegate.request as r where id = '{9}';
     delete from tidegate.request where id = '{9}';
     delete from tidegate.stored_event where request_id = '{9}';
-    insert into tidegate.redrive (request_id, redriven_as) values ('{7}', '{11}');";
+    insert into tidegate.redrive (request_id, redriven_as) values ('{7}', '{11}');
+    update tidegate.request set callback_url = 'http://receiver/own' where id = '{1}';
+    insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, attempt, finished_at)
+    values ('{1}', '{90}', 'http://receiver/own', 'receiver:80', 'delivered', 2, now());
+    insert into tidegate.webhook_secret (secret, created_at) values ('whsec_0123456789abcdef0123456789abcdef', '2026-01-01');";
+
+/// The second in which the attempts of the delivery arrive.
+const ARRIVES: i64 = BEGIN / 1_000_000 + 5;
+
+/// An attempt of the delivery of request 1, which ends three seconds after the beginning.
+fn arrival(attempt: &str, answer: Answer) -> Arrival {
+    let finished = chrono::DateTime::from_timestamp_micros(BEGIN + 3_000_000).unwrap();
+    let body = serde_json::json!({
+        "job_id": id(1), "delivery_id": id(90), "state": "completed", "kind": "direct", "finished_at": finished,
+    })
+    .to_string();
+    let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
+    Arrival {
+        at_us: ARRIVES * 1_000_000,
+        delivery: id(90).to_string(),
+        attempt: attempt.to_owned(),
+        signature: tidegate::webhook::sign(secrets, ARRIVES, body.as_bytes()),
+        body,
+        answer,
+    }
+}
 
 /// Puts ids in the place of their numbers.
 fn with_ids(sql: &str) -> String {
@@ -249,6 +279,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
         kind,
         mark: mark.to_owned(),
         keyed,
+        calls_back: number == 1,
         way: "http",
     };
     let told = |number, state: &str| Told {
@@ -282,6 +313,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             kinds: vec!["direct".to_owned(), "input_proof".to_owned()],
         }],
         checks_at_once: 2,
+        arrivals: vec![arrival("1", Answer::Failed), arrival("2", Answer::Accepted)],
         old_days: vec!["2001_01_01".to_owned()],
         retentions_us: [("fleeting".to_owned(), 30_000_000)].into(),
         windows_us: [("fleeting".to_owned(), 20_000_000)].into(),
@@ -806,12 +838,126 @@ async fn a_copy_that_loses_the_key_of_its_original_is_found() {
                     kind: "direct",
                     mark: "k".to_owned(),
                     keyed: true,
+                    calls_back: false,
                     way: "sql",
                 });
             }
         })
         .await;
         assert_eq!(broken(&verdict), rules, "{more}");
+    }
+}
+
+/// An error in the receiver's log alone breaks this rule and no other.
+async fn arrived(change: impl Fn(&mut Vec<Arrival>), rule: &str) {
+    let verdict = told("", &[], |evidence| change(&mut evidence.arrivals)).await;
+    assert_eq!(broken(&verdict), [rule], "{verdict}");
+}
+
+#[tokio::test]
+async fn an_end_that_is_not_delivered_is_found() {
+    for sql in [
+        "delete from tidegate.webhook_delivery",
+        "update tidegate.webhook_delivery set state = 'pending', finished_at = null",
+        "update tidegate.webhook_delivery set state = 'failed'",
+    ] {
+        let verdict = told(sql, &[], |_| {}).await;
+        assert!(broken(&verdict).contains(&REACHED), "{sql}: {verdict}");
+    }
+    arrived(|arrivals| arrivals[1].answer = Answer::Busy, REACHED).await;
+    // One that its receiver has refused permanently has failed.
+    let verdict = told(
+        "update tidegate.webhook_delivery set state = 'failed'",
+        &[],
+        |evidence| {
+            evidence.arrivals[1].answer = Answer::Gone;
+        },
+    )
+    .await;
+    assert!(verdict.holds(), "{verdict}");
+    // A callback that was not stored, and a delivery that nothing asked for.
+    found("update tidegate.request set callback_url = null", &[REACHED]).await;
+    let other = "insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, attempt, finished_at)
+                 values ('{4}', '{91}', 'http://receiver/own', 'receiver:80', 'delivered', 1, now())";
+    found(&with_ids(other), &[REACHED]).await;
+}
+
+#[tokio::test]
+async fn attempts_that_differ_are_found() {
+    arrived(|arrivals| arrivals[1].attempt = "1".to_owned(), SAME).await;
+    arrived(|arrivals| arrivals[1].attempt = "3".to_owned(), SAME).await;
+    arrived(
+        |arrivals| {
+            let mut other = arrival("1", Answer::Accepted);
+            other.delivery = id(91).to_string();
+            arrivals.push(other);
+        },
+        SAME,
+    )
+    .await;
+    arrived(
+        |arrivals| {
+            let body = arrivals[1].body.replace('{', "{ ");
+            let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
+            arrivals[1].signature = tidegate::webhook::sign(secrets, ARRIVES, body.as_bytes());
+            arrivals[1].body = body;
+        },
+        SAME,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_webhook_that_tells_another_end_is_found() {
+    for sql in [
+        "update tidegate.request set finished_at = finished_at + interval '1 microsecond' where id = '{1}'",
+        "update tidegate.request set finished_at = finished_at + interval '9 seconds' where id = '{1}'",
+    ] {
+        found(&with_ids(sql), &[TOLD_BY_WEBHOOK]).await;
+    }
+    for (word, other) in [
+        ("completed", "failure"),
+        ("direct", "other"),
+        (&*id(1).to_string(), &*id(4).to_string()),
+    ] {
+        let replace = |arrivals: &mut Vec<Arrival>| {
+            for arrival in arrivals {
+                arrival.body = arrival.body.replace(word, other);
+                let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
+                arrival.signature = tidegate::webhook::sign(secrets, ARRIVES, arrival.body.as_bytes());
+            }
+        };
+        arrived(replace, TOLD_BY_WEBHOOK).await;
+    }
+    // It arrived before the end.
+    arrived(
+        |arrivals| {
+            for arrival in arrivals {
+                arrival.at_us = BEGIN + 2_000_000;
+                let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
+                let second = BEGIN / 1_000_000 + 2;
+                arrival.signature = tidegate::webhook::sign(secrets, second, arrival.body.as_bytes());
+            }
+        },
+        TOLD_BY_WEBHOOK,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_webhook_without_a_signature_in_force_is_found() {
+    for signature in ["", "t=1800000005", "t=1800000005,v1=00"] {
+        arrived(|arrivals| arrivals[0].signature = signature.to_owned(), SIGNED).await;
+    }
+    // Of another body, long before it arrived, and with a secret that was over, or not there yet.
+    arrived(
+        |arrivals| arrivals[0].signature = tidegate::webhook::sign(["x"], ARRIVES, b"{}"),
+        SIGNED,
+    )
+    .await;
+    arrived(|arrivals| arrivals[0].at_us += 100_000_000, SIGNED).await;
+    for sql in ["expires_at = '2026-06-01'", "created_at = '2028-01-01'"] {
+        found(&format!("update tidegate.webhook_secret set {sql}"), &[SIGNED]).await;
     }
 }
 

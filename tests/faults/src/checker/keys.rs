@@ -17,7 +17,7 @@ const REDRIVE_US: i64 = 10_000_000;
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut check = Check::of("no idempotency key is lost: the same key is the same request");
     let originals = redrive::originals(evidence);
-    let held: HashSet<_> = evidence.keyed.iter().map(|id| stands_for(evidence, *id)).collect();
+    let held: HashSet<_> = evidence.keyed.iter().map(|id| target_of(evidence, *id)).collect();
     let keyed: HashSet<&str> = evidence
         .promises
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
 }
 
 /// The request that a key stands for: the one that it is stored with, or what that was redriven as.
-fn stands_for(evidence: &Evidence, id: Uuid) -> Uuid {
+fn target_of(evidence: &Evidence, id: Uuid) -> Uuid {
     let mut id = id;
     while let Some(copy) = evidence.redriven.get(&id) {
         id = *copy;

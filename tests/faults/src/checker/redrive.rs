@@ -44,6 +44,7 @@ fn differs(first: &Life, second: &Life) -> Option<&'static str> {
         ("kind", first.kind == second.kind),
         ("payload", first.mark == second.mark && first.poison == second.poison),
         ("submitter", first.submitter == second.submitter),
+        ("callback", first.calls_back == second.calls_back),
     ];
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }

@@ -254,6 +254,15 @@ impl Injector {
         Ok(())
     }
 
+    /// An operator changes the secret of webhooks; the one before it signs for a while as well.
+    pub(super) async fn rotate_the_secret(&self) -> anyhow::Result<()> {
+        let running = self.journal.inject("secret_rotated", "for all receivers");
+        self.by_hand("select from tidegate.webhook_secret_rotate(overlap => interval '5 seconds')")
+            .await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
     /// An operator redrives what has failed: sometimes twice at once, and sometimes the command is killed half-way.
     pub(super) async fn redrive(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let kinds: Vec<_> = scene::KINDS

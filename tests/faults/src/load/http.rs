@@ -65,6 +65,9 @@ impl Load {
         if let Some(key) = &submission.key {
             call = call.header("Idempotency-Key", key);
         }
+        if submission.calls_back {
+            call = call.header("Tidegate-Callback-Url", &self.callback);
+        }
         let Ok(answer) = call.send().await else {
             return Attempt::Nothing;
         };
