@@ -31,6 +31,7 @@ create table tidegate.kind (
   deadline            interval not null default '1 hour',
   response_timeout    interval not null default '30 minutes',
   retention           interval,
+  slo_p99_ms          integer,
   created_at          timestamptz not null default tidegate.clock(),
   callback_url        text,
   key_mode            text not null default 'caller',
@@ -53,6 +54,7 @@ create table tidegate.kind (
   constraint kind_readiness_timeout_is_within_the_deadline
     check (readiness_timeout > interval '0' and readiness_timeout <= deadline),
   constraint kind_response_timeout_is_positive check (response_timeout > interval '0'),
+  constraint kind_slo_is_a_millisecond_to_a_day check (slo_p99_ms between 1 and 86400000),
   constraint kind_retention_is_positive check (retention > interval '0'),
   constraint kind_callback_url_is_http_of_at_most_2000_characters
     check (callback_url ~ '^https?://' and length(callback_url) <= 2000),

@@ -44,7 +44,7 @@ pub enum StoreError {
     /// The kind requires the caller's idempotency key, and a request has none (TG012).
     #[error("{0}")]
     KeyMissing(String),
-    /// A policy cannot hold: over its budget, or against its semantics (TG013).
+    /// A policy cannot hold: over its budget or its latency target, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
     /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, with Tidegate's message): nothing was

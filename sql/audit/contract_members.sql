@@ -1,8 +1,9 @@
 -- contract_members: The members that each type of assertion of a contract has.
 --
--- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), `semantics`, or `true`. `about` is
--- the one stage that the member is about, null for both. Of the members that are not needed at least one is there.
--- Source: the assertion templates of the policies' seed, and `sli` for its gates.
+-- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), a `latency` (milliseconds, or
+-- slo_p99_ms for the target of the kind), `semantics`, or `true`. `about` is the one stage that the member is about,
+-- null for both. Of the members that are not needed at least one is there. Source: the assertion templates of the
+-- policies' seed, and `sli` for its gates.
 create or replace function tidegate_internal.contract_members()
   returns table (type text, member text, takes text, about tidegate.stage, needed boolean) language sql immutable as $$
   values
@@ -16,5 +17,6 @@ create or replace function tidegate_internal.contract_members()
     ('sli', 'timeout_rate_le', 'rate', null, false),
     ('sli', 'retry_rate_le', 'rate', null, false),
     ('sli', 'error_ratio_le', 'rate', null, false),
-    ('sli', 'dup_drop_rate_le', 'rate', 'tx', false);
+    ('sli', 'dup_drop_rate_le', 'rate', 'tx', false),
+    ('sli', 'p99_ms_le', 'latency', null, false);
 $$;

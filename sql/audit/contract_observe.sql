@@ -116,12 +116,20 @@ begin
           end
       end;
 
-    when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le' then
+    when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le', 'p99_ms_le' then
       select * into v_found from tidegate.sli as s where s.kind = p_kind and s.stage = p_stage;
-      v_figures := array[(to_jsonb(v_found) ->> v_name)::numeric];
-      holds := coalesce(v_figures[1], 0) <= (p_bound #>> '{}')::numeric;
+      v_figures := array[
+        (to_jsonb(v_found) ->> v_name)::numeric,
+        case when p_bound = '"slo_p99_ms"' then v_found.slo_p99_ms else (p_bound #>> '{}')::numeric end
+      ];
+      -- A kind may have no target.
+      holds := coalesce(v_figures[1] <= v_figures[2], true);
       observed := format('%s %s', v_name, trim_scale(coalesce(v_figures[1], 0)));
+      if p_bound = '"slo_p99_ms"' then
+        bound := bound || ' = ' || coalesce(v_figures[2]::text, 'none');
+      end if;
       detail := case
+        when v_figures[2] is null then 'the kind has no latency target'
         when v_figures[1] is null then v_unmeasured
         when p_member = 'dup_drop_rate_le' then 'of the submissions in 5 minutes'
         else format('%s calls for %s requests in 5 minutes', v_found.calls, v_found.requests)

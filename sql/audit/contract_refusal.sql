@@ -44,6 +44,9 @@ begin
       ('share', jsonb_typeof(v_member.value) = 'number' and v_member.value between '0' and '1',
         'a number from 0 to 1'),
       ('rate', jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0', 'a number, 0 or more'),
+      ('latency',
+        v_member.value = '"slo_p99_ms"' or (jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0'),
+        'a number of milliseconds, or "slo_p99_ms" for the target of the kind'),
       ('true', v_member.value = 'true', 'true, or left out'),
       ('semantics', v_member.value in ('"at_most_once"', '"at_least_once"', '"exactly_once"'),
         '"at_most_once", "at_least_once" or "exactly_once"')

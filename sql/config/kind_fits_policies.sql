@@ -1,5 +1,5 @@
--- kind_fits_policies: Trigger on kind and policy: the stages of a kind fit its deadline (TG013), and it keeps ended
--- requests for as long as their idempotency keys stand for them.
+-- kind_fits_policies: Trigger on kind and policy: the stages of a kind fit its deadline and its latency target (TG013),
+-- and it keeps ended requests for as long as their idempotency keys stand for them.
 --
 -- Or a duplicate inside the window would find its request gone. At the end of the transaction, because a kind and its
 -- policies may change together; one after the other, because two that change at once see only their own half.
@@ -14,7 +14,8 @@ begin
   if v_reason is not null then
     raise exception using errcode = 'TG013',
       message = format('the policies of kind "%s" are refused: %s', v_kind, v_reason),
-      hint = 'nothing has changed; a deadline and its policies may change together, in one transaction';
+      hint = 'nothing has changed; a kind and its policies may change together, in one transaction or one '
+        '`tidegate config set`';
   end if;
   select format('retention %s < dedup_window %s', k.retention, p.dedup_window) into v_reason
   from tidegate.kind as k
@@ -33,7 +34,7 @@ $$;
 
 select
   tidegate_internal.constraint_trigger(
-    'kind_fits_policies', 'kind', 'insert or update of deadline, retention',
+    'kind_fits_policies', 'kind', 'insert or update of deadline, retention, slo_p99_ms',
     'execute function tidegate_internal.kind_fits_policies()'
   ),
   tidegate_internal.constraint_trigger(

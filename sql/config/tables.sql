@@ -26,6 +26,7 @@
 --   deadline: Longest time to the receipt before failure; applied at submit.
 --   response_timeout: Longest wait from the receipt to the response before timed_out.
 --   retention: How long ended requests are kept, at least dedup_window; null: forever.
+--   slo_p99_ms: Target of the 99th percentile of call latencies, milliseconds; or null.
 --   callback_url: URL to notify of ends, unless a request has its own; null: none.
 --   key_mode: Missing key: caller (none), natural, proxy (made) or required (refused).
 --   key_paths: Natural keys: payload members that make the key, such as order.id.

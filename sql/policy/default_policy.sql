@@ -2,7 +2,7 @@
 --
 -- Enough attempts to survive an outage of half the kind's deadline (of readiness: of half its own time) when each fails
 -- at once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that,
--- one attempt.
+-- one attempt. No timeout is above the latency target of the kind.
 create or replace function tidegate.default_policy(
   p_kind tidegate.kind, p_stage tidegate.stage,
   out attempts integer, out base_ms integer, out factor numeric, out cap_ms integer, out jitter_ms integer,
@@ -50,6 +50,7 @@ begin
     attempts := 1;
     timeout_ms := deadline_ms - margin_ms;
   end if;
+  timeout_ms := least(timeout_ms, p_kind.slo_p99_ms);
 end;
 $$;
 select tidegate_internal.allow('default_policy', '{reader,api,worker,admin}');

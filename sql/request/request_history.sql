@@ -86,9 +86,8 @@ begin
         select
           greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
           case
-            when r.tx_in_flight_at is not null
-              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected',
-                'rejected')
+            when r.tx_in_flight_at is not null and r.cause in ('receipt', 'response', 'threshold_reached',
+              'verdict_accepted', 'verdict_rejected', 'rejected')
             then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
           -- A cancelled request is not compared with its ETA.

@@ -32,7 +32,8 @@ impl Doctor {
         let counts = store.request_overview().await?;
         let requests = counts.iter().map(|count| count.requests).sum();
         let limit = (!self.time_limit.is_zero()).then_some(self.time_limit);
-        let mut findings = Findings::new(store.invariants().await?, requests, limit);
+        let warnings = store.configuration_warnings().await?;
+        let mut findings = Findings::new(store.invariants().await?, warnings, requests, limit);
 
         // The findings so far are printed in any case, also after an error and after Ctrl-C.
         let examined = tokio::select! {

@@ -95,6 +95,12 @@ fn percent(share: Option<f64>) -> String {
     or_dash(share.map(|share| format!("{:.1} %", share * 100.0)))
 }
 
+/// A latency, and its target if there is one.
+fn p99(ms: Option<i32>, target: Option<i32>) -> String {
+    let ms = or_dash(ms.map(|ms| format!("{ms} ms")));
+    target.map_or_else(|| ms.clone(), |target| format!("{ms} (≤ {target} ms)"))
+}
+
 /// The service level of a stage in the last five minutes.
 fn stage_row(stage: StageLevel) -> [String; 9] {
     let congested = if stage.congested { " × 2, congested" } else { "" };
@@ -105,7 +111,7 @@ fn stage_row(stage: StageLevel) -> [String; 9] {
         percent(stage.retry_rate),
         percent(stage.timeout_rate),
         percent(stage.error_ratio),
-        or_dash(stage.p99_ms.map(|ms| format!("{ms} ms"))),
+        p99(stage.p99_ms, stage.slo_p99_ms),
         format!("× {}{congested}", stage.stretch),
         stage.breaker,
     ]

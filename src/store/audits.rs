@@ -83,6 +83,17 @@ pub struct Violation {
     pub samples: Vec<String>,
 }
 
+/// Settings that are valid and probably not intended.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct ConfigurationWarning {
+    /// Its name.
+    pub name: String,
+    /// The row that it is about, such as `kind direct`.
+    pub subject: String,
+    /// A sentence with the figures.
+    pub says: String,
+}
+
 /// Requests next to each other by id, and so by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slice {
@@ -118,6 +129,15 @@ impl Store {
     /// A database error.
     pub async fn invariants(&self) -> Result<Vec<Invariant>> {
         run!(self, fetch_all query_as "invariants.sql"())
+    }
+
+    /// Settings that are valid and probably not intended: the view `tidegate.configuration_warning`.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn configuration_warnings(&self) -> Result<Vec<ConfigurationWarning>> {
+        run!(self, fetch_all query_as "configuration_warnings.sql"())
     }
 
     /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request

@@ -27,6 +27,8 @@ pub struct StageLevel {
     pub p50_ms: Option<i32>,
     /// 99th percentile of it.
     pub p99_ms: Option<i32>,
+    /// The kind's target for it, milliseconds.
+    pub slo_p99_ms: Option<i32>,
     /// The share of the time in which its breaker was not closed.
     pub open_ratio: f64,
     /// The factor of backoffs; 1: as declared.

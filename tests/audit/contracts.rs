@@ -377,6 +377,37 @@ async fn indicators_are_those_of_the_last_five_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_latency_target_is_compared_with_the_percentile_of_the_last_five_minutes() {
+    let database = TestDatabase::new().await;
+    let bound = |bound: Value| json!({"type": "sli", "p99_ms_le": bound});
+    let (row, detail) = judge(&database, bound("slo_p99_ms".into())).await;
+    assert_eq!(row, "holds | p99_ms 0 | p99_ms_le slo_p99_ms = none");
+    assert!(detail.contains("no latency target"), "{detail}");
+    let (row, detail) = judge(&database, bound(0.into())).await;
+    assert_eq!(row, "holds | p99_ms 0 | p99_ms_le 0");
+    assert!(detail.contains("nothing was measured"), "{detail}");
+
+    calls(&database, 100, 100, 0, 0).await;
+    database
+        .execute("update tidegate.call_sample set latency_ms = array_fill(20, array[98]) || '{900,1000}'")
+        .await;
+    for (most, holds) in [(900.0, "holds"), (899.5, "NO")] {
+        let (row, detail) = judge(&database, bound(most.into())).await;
+        assert_eq!(row, format!("{holds} | p99_ms 900 | p99_ms_le {most:?}"));
+        assert!(detail.contains("100 calls for 100 requests in 5 minutes"), "{detail}");
+    }
+    for (target, holds) in [(900, "holds"), (899, "NO")] {
+        database
+            .execute(&format!(
+                "select tidegate.config_set_many('{{\"direct.slo_p99_ms\": {target}, \"direct.tx.timeout_ms\": 500}}')"
+            ))
+            .await;
+        let (row, _) = judge(&database, bound("slo_p99_ms".into())).await;
+        assert_eq!(row, format!("{holds} | p99_ms 900 | p99_ms_le slo_p99_ms = {target}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
     let database = TestDatabase::new().await;
     let good = json!({"type": "dedup_window", "span_reorder_le": "1 hour"});
@@ -396,6 +427,14 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
             "there is no \"uptime\" in sli; it has type, kind, stage, timeout_rate_le",
         ),
         (json!({"type": "sli"}), "sli needs at least one of timeout_rate_le"),
+        (
+            json!({"type": "sli", "p99_ms_le": "2 s"}),
+            "\"p99_ms_le\" is a number of milliseconds, or \"slo_p99_ms\" for the target of the kind, not \"2 s\"",
+        ),
+        (
+            json!({"type": "sli", "p99_ms_le": -1}),
+            "\"p99_ms_le\" is a number of milliseconds",
+        ),
         (
             json!({"type": "idempotency", "kind": "direct"}),
             "idempotency needs at least one of key_stability, window",

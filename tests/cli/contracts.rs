@@ -29,7 +29,7 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     assert!(shown.starts_with(" holds"), "{shown}");
     assert!(shown.contains("2245250 ms"), "{shown}");
     assert!(shown.contains("W_retry_le 2699000 ms"), "{shown}");
-    assert!(shown.trim_end().ends_with("all 38 hold"), "{shown}");
+    assert!(shown.trim_end().ends_with("all 44 hold"), "{shown}");
 
     // The output of `show` is a contract.
     let shown = run(&database.url, &["contract", "show"]).await;
@@ -38,7 +38,7 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     let kept = run(&database.url, &["contract", "check", &file, "--json"]).await;
     assert_eq!(kept.status.code(), Some(0), "{}", err(&kept));
     let rows: Value = serde_json::from_slice(&kept.stdout).unwrap();
-    assert_eq!(rows.as_array().unwrap().len(), 38);
+    assert_eq!(rows.as_array().unwrap().len(), 44);
     assert_eq!(rows[0]["type"], "timeout_upper_bound");
     assert_eq!(rows[0]["observed"], "2245250 ms");
     assert_eq!(rows[0]["holds"], true);

@@ -79,6 +79,11 @@ pub const NAMES: &[(&str, &str, &str)] = &[
         "(select retention from tidegate.kind where name = 'direct') = '7 days'",
     ),
     (
+        "direct.slo_p99_ms",
+        "60000",
+        "(select slo_p99_ms from tidegate.kind where name = 'direct') = 60000",
+    ),
+    (
         "direct.key_mode",
         "proxy",
         "(select key_mode from tidegate.kind where name = 'direct') = 'proxy'",
@@ -546,6 +551,12 @@ async fn invalid_values_are_refused_in_words_that_name_the_setting_and_the_allow
             "tx_confirmation_ms",
             "-1",
             "kind_confirmation_time_is_zero_to_a_day",
+            "86400000",
+        ),
+        (
+            "direct.slo_p99_ms",
+            "0",
+            "kind_slo_is_a_millisecond_to_a_day",
             "86400000",
         ),
         ("direct.eta", "guessed", "kind_eta_is_known", "observed"),

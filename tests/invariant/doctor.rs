@@ -785,6 +785,69 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation() {
+    let (database, mut session) = lived_in().await;
+    let warnings = "select subject || ': ' || says from tidegate.configuration_warning";
+    // The limits of the example.
+    session
+        .execute(
+            "update tidegate.queue set per_seconds = 10 where name = 'tx';
+             update tidegate.queue set max_concurrency = 50 where name = 'readiness';
+             update tidegate.gate set high_water = 2000, low_water = 1000 where queue is not null",
+        )
+        .await;
+    assert_eq!(session.texts(warnings).await, NOTHING);
+
+    // 2245250 ms of attempts leave 1354.75 s of the hour to the queue.
+    for (high_water, expected) in [
+        (13_547, None),
+        (
+            13_548,
+            Some("1354800 (queues: tx at 13548) + 2245250 (W_retry) = 3600050 > 3600000 ms"),
+        ),
+    ] {
+        session
+            .execute(&format!(
+                "update tidegate.gate set high_water = {high_water} where queue = 'tx'"
+            ))
+            .await;
+        let told = session
+            .texts(&format!("{warnings} where subject = 'kind direct'"))
+            .await;
+        assert_eq!(told.len(), usize::from(expected.is_some()), "{told:?}");
+        assert!(told.iter().all(|told| told.ends_with(expected.unwrap())), "{told:?}");
+    }
+    // Both queues of a decrypt count: 2000 checks of 2 s, 50 at once, take 80 s.
+    let both = session
+        .text(&format!("{warnings} where subject = 'kind public_decrypt'"))
+        .await;
+    assert!(
+        both.contains(" 1434800 (queues: readiness at 2000, tx at 13548) + "),
+        "{both}"
+    );
+
+    let told = run(&database.url, &["doctor"]).await;
+    assert_eq!(told.status.code(), Some(0), "{}", out(&told));
+    let warning = "warning: deadline_taken_up_by_full_queues: kind direct\n  the waits in full queues";
+    assert!(out(&told).contains(warning), "{}", out(&told));
+    assert!(out(&told).contains("invariants hold"), "{}", out(&told));
+    let told = run(&database.url, &["doctor", "--json"]).await;
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(told["sound"], true);
+    assert_eq!(told["warnings"].as_array().unwrap().len(), 4);
+
+    // A queue without a limit, or one that is stopped, is no matter of configuration.
+    for rate in ["null", "0"] {
+        session
+            .execute(&format!(
+                "update tidegate.queue set per_seconds = {rate} where name = 'tx'"
+            ))
+            .await;
+        assert_eq!(session.texts(warnings).await, NOTHING, "{rate}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
     let (database, mut session) = lived_in().await;
     // A mark that was lowered just now, a quota that was removed before its requests ended, a deadline and a

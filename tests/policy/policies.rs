@@ -144,6 +144,65 @@ async fn a_kind_with_a_short_deadline_comes_with_policies_that_fit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_call_may_take_longer_than_the_latency_target_of_its_kind() {
+    let database = TestDatabase::new().await;
+    let target = "timeout_ms ≤ slo_p99_ms of the kind does not hold: 10000 (tx) > 9999 ms";
+    for change in [
+        "update tidegate.kind set slo_p99_ms = 9999 where name = 'direct'",
+        "select tidegate.config_set('direct.slo_p99_ms', '9999')",
+    ] {
+        let refusal = database.refused(change).await;
+        assert_eq!(refusal.code, "TG013", "{change}");
+        assert!(refusal.message.contains(target), "{}", refusal.message);
+    }
+    let ran = run(&database.url, &["config", "set", "direct.slo_p99_ms", "9999"]).await;
+    assert!(err(&ran).contains(target), "{}", err(&ran));
+    let api = Api::of(&database).await;
+    let refused = api.patch("/v1/admin/config", &json!({"direct.slo_p99_ms": 9999})).await;
+    refused.assert_problem(422, "policy_refused");
+    assert!(refused.detail().contains(target), "{refused:?}");
+
+    // Each stage counts.
+    let refusal = database
+        .refused("update tidegate.kind set slo_p99_ms = 4999 where name = 'public_decrypt'")
+        .await;
+    let both = "5000 (readiness), 10000 (tx) > 4999 ms";
+    assert!(refusal.message.contains(both), "{}", refusal.message);
+
+    // A timeout at the target is within it; then none may be set above it, and both may change together.
+    database
+        .execute("update tidegate.kind set slo_p99_ms = 10000 where name = 'direct'")
+        .await;
+    let longer = "update tidegate.policy set timeout_ms = 10001 where kind = 'direct'";
+    let refusal = database.refused(longer).await;
+    assert_eq!(refusal.code, "TG013");
+    assert!(refusal.message.contains("10001 (tx) > 10000 ms"), "{}", refusal.message);
+    database
+        .execute("select tidegate.config_set_many('{\"direct.slo_p99_ms\": 2000, \"direct.tx.timeout_ms\": 2000}')")
+        .await;
+    database
+        .execute(&format!(
+            "select tidegate.config_set('direct.slo_p99_ms', 'none'); {longer}"
+        ))
+        .await;
+
+    // A kind that comes with a target comes with policies that fit.
+    for target in [1, 300, 7000] {
+        database
+            .execute(&format!(
+                "insert into tidegate.kind (name, flow, readiness_queue, tx_queue, slo_p99_ms)
+                 values ('quick', 'decrypt', 'readiness', 'tx', {target})"
+            ))
+            .await;
+        let timeouts =
+            "select string_agg(timeout_ms::text, ' ' order by stage) from tidegate.policy where kind = 'quick'";
+        let expected = format!("{} {}", 5000.min(target), 10000.min(target));
+        assert_eq!(database.value(timeouts).await, expected);
+        database.execute("delete from tidegate.kind where name = 'quick'").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_against_its_semantics_is_refused() {
     let database = TestDatabase::new().await;
     for (change, words) in [
@@ -743,9 +802,9 @@ async fn indicators_are_there_in_sql_under_both_names() {
     database
         .execute("insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 200, 1)")
         .await;
-    let shown = "select row(requests, calls, retry_rate, timeout_rate, error_ratio, dup_drop_rate, p50_ms, p99_ms, hedges, within_gate)::text
+    let shown = "select row(requests, calls, retry_rate, timeout_rate, error_ratio, dup_drop_rate, p50_ms, p99_ms, slo_p99_ms, hedges, within_gate)::text
                  from tidegate.sli where kind = 'direct'";
-    let expected = "(4,4,0.250000,0.250000,0.250000,0.005000,20,900,1,t)";
+    let expected = "(4,4,0.250000,0.250000,0.250000,0.005000,20,900,,1,t)";
     assert_eq!(database.value(shown).await, expected);
     database.execute("select tidegate.fold_calls()").await;
     assert_eq!(database.value(shown).await, expected, "folded, it says the same");
@@ -767,4 +826,14 @@ async fn indicators_are_there_in_sql_under_both_names() {
             .await,
         "0.250000 0.999023 1.3320 58500"
     );
+
+    for (target, within) in [(900, "t"), (899, "f")] {
+        database
+            .execute(&format!(
+                "select tidegate.config_set_many('{{\"direct.slo_p99_ms\": {target}, \"direct.tx.timeout_ms\": 100}}')"
+            ))
+            .await;
+        let told = database.value(shown).await;
+        assert!(told.ends_with(&format!(",20,900,{target},1,{within})")), "{told}");
+    }
 }

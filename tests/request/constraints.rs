@@ -134,6 +134,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set callback_url = 'ftp://hooks.example.com/'",
                     "kind_callback_url_is_http_of_at_most_2000_characters",
                 ),
+                ("set slo_p99_ms = 0", "kind_slo_is_a_millisecond_to_a_day"),
                 ("set retention = '-1 day'", "kind_retention_is_positive"),
                 ("set key_mode = 'random'", "kind_key_mode_is_known"),
                 (

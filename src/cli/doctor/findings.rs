@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     cli::table::time,
     error::StoreError,
-    store::{Invariant, Slice, Store, Violation},
+    store::{ConfigurationWarning, Invariant, Slice, Store, Violation},
 };
 
 /// The longest time of a step. A slice that takes longer is examined again with fewer requests.
@@ -45,6 +45,8 @@ pub(super) struct Findings {
     until: Option<Instant>,
     invariants: Vec<Invariant>,
     violations: Vec<Violation>,
+    /// No violations: they leave the exit status as it is.
+    warnings: Vec<ConfigurationWarning>,
     /// The invariants that are examined as a whole, and were not yet.
     unfinished: Vec<String>,
     requests: i64,
@@ -56,7 +58,12 @@ pub(super) struct Findings {
 
 impl Findings {
     /// No findings yet, of so many requests; without a time limit everything will be read.
-    pub(super) fn new(invariants: Vec<Invariant>, requests: i64, time_limit: Option<Duration>) -> Self {
+    pub(super) fn new(
+        invariants: Vec<Invariant>,
+        warnings: Vec<ConfigurationWarning>,
+        requests: i64,
+        time_limit: Option<Duration>,
+    ) -> Self {
         let began = Instant::now();
         let whole = invariants.iter().filter(|invariant| !invariant.by_request);
         Self {
@@ -66,6 +73,7 @@ impl Findings {
             until: time_limit.map(|limit| began + limit),
             invariants,
             violations: Vec::new(),
+            warnings,
             requests,
             read: 0,
             back_to: None,
@@ -239,10 +247,11 @@ impl Findings {
             "requests_read": self.read,
             "read_back_to": self.back_to.and_then(submitted_at),
             "violations": broken.collect::<Vec<_>>(),
+            "warnings": self.warnings,
         })
     }
 
-    /// Prints each violation with its query, then how much was read.
+    /// Prints each violation with its query and each warning, then how much was read.
     pub(super) fn print(&self) {
         for (invariant, found) in self.broken() {
             outln!("{}: {}", invariant.name, found.violations);
@@ -253,6 +262,10 @@ impl Findings {
                 outln!("    {line}");
             }
             outln!();
+        }
+        for warning in &self.warnings {
+            outln!("warning: {}: {}", warning.name, warning.subject);
+            outln!("  {}\n", warning.says);
         }
         let (checked, seconds) = (self.invariants.len(), self.began.elapsed().as_secs_f64());
         match self.violations.len() {

@@ -90,7 +90,7 @@ classes! {
         refused(UNPROCESSABLE_ENTITY, "batch_too_large", "The batch is larger than a gate ever has room for");
     /// The detail has the inequality with its numbers.
     POLICY_REFUSED = refused(
-        UNPROCESSABLE_ENTITY, "policy_refused", "The policy cannot hold: it is over its budget, or against its semantics"
+        UNPROCESSABLE_ENTITY, "policy_refused", "The policy cannot hold: it is over its budget or its latency target, or against its semantics"
     );
     UNSTORABLE = refused(UNPROCESSABLE_ENTITY, "unstorable", "The JSON holds a value that cannot be stored");
     RESPONSE_MISFIT = refused(UNPROCESSABLE_ENTITY, "response_misfit", "The response does not fit the request's flow");

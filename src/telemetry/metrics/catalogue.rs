@@ -143,6 +143,8 @@ metrics! {
         "Share of submissions that were duplicates, over HTTP or by SQL, over five minutes";
     SLI_LATENCY = Gauge, "tidegate_sli_latency_seconds" ["kind", "stage", "quantile"],
         "Latency of calls over five minutes: quantiles 0.5 and 0.99";
+    SLI_LATENCY_TARGET = Gauge, "tidegate_sli_latency_target_seconds" ["kind", "stage"],
+        "The target for the quantile 0.99 (`slo_p99_ms` of the kind); absent: none";
     SLI_CIRCUIT_OPEN_RATIO = Gauge, "tidegate_sli_circuit_open_ratio" ["kind", "stage"],
         "For what share of the last five minutes the breaker was not closed";
     THREADS_RETRY_RATE = Gauge, "Threads_retry_rate" ["kind", "stage"],

@@ -4,6 +4,10 @@
 use super::{Metrics, catalogue::*, one_if};
 use crate::store::{EstimatorOverview, StageLevel};
 
+fn seconds(ms: i32) -> f64 {
+    f64::from(ms) / 1000.0
+}
+
 /// Sets the metrics of every stage.
 pub(super) fn record(metrics: &Metrics, stages: &[StageLevel]) {
     for stage in stages {
@@ -21,9 +25,9 @@ pub(super) fn record(metrics: &Metrics, stages: &[StageLevel]) {
         }
         metrics.set(&SLI_ERROR_RATIO, &of, stage.error_ratio);
         for (quantile, ms) in [("0.5", stage.p50_ms), ("0.99", stage.p99_ms)] {
-            let seconds = ms.map(|ms| f64::from(ms) / 1000.0);
-            metrics.set(&SLI_LATENCY, &of_both("quantile", quantile), seconds);
+            metrics.set(&SLI_LATENCY, &of_both("quantile", quantile), ms.map(seconds));
         }
+        metrics.set(&SLI_LATENCY_TARGET, &of, stage.slo_p99_ms.map(seconds));
 
         for (outcome, calls) in [
             ("answered", stage.calls - stage.failures),
@@ -37,7 +41,7 @@ pub(super) fn record(metrics: &Metrics, stages: &[StageLevel]) {
         metrics.set_total(&THREADS_HEDGE_COUNT, &of, stage.hedges);
 
         metrics.set(&POLICY_STRETCH, &of, stage.stretch);
-        metrics.set(&POLICY_TIMEOUT, &of, f64::from(stage.timeout_ms) / 1000.0);
+        metrics.set(&POLICY_TIMEOUT, &of, seconds(stage.timeout_ms));
         if stage.breaker != "none" {
             for state in ["closed", "half_open", "open"] {
                 let is_in_it = one_if(stage.breaker == state);

@@ -1,0 +1,2 @@
+-- no parameters
+select name, subject, says from tidegate.configuration_warning;
