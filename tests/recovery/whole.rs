@@ -9,6 +9,7 @@ use crate::{
     support::{
         TestDatabase, eventually,
         race::{Session, a_bit_of_everything, expire_leases, history, line, receipt, sound, submit_many},
+        until_blocked,
     },
 };
 
@@ -282,10 +283,8 @@ async fn killed_half_way_it_has_done_whole_batches_and_the_next_run_does_the_res
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("half of the batches are done", || async {
-        database.number("select count(*) from pgmq.q_tx").await == 200
-    })
-    .await;
+    until_blocked(&database, 1).await;
+    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 200);
     process.kill().await.unwrap();
     editor.rollback().await;
     eventually("its last batch is over", || async {

@@ -23,9 +23,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tidegate::{request::RequestId, stage::Receipt};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use self::problem::Problem;
@@ -89,7 +93,8 @@ async fn send(
     headers: HeaderMap,
     _payload: Bytes,
 ) -> Result<Response, Problem> {
-    let answer = server.downstream.send(request_id(&headers)?, &kind).await;
+    let (id, began) = (request_id(&headers)?, began_at(&headers));
+    let answer = server.downstream.send_that_began(id, &kind, began).await;
     if answer == Err(Refusal::Silence) {
         let _ = timeout(SILENCE, server.shutdown.cancelled()).await;
     }
@@ -110,6 +115,7 @@ async fn stats(State(server): State<Server>) -> Json<Stats> {
 }
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const BEGAN_AT: &str = "tidegate-began-at";
 
 fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
     headers
@@ -119,6 +125,17 @@ fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
             let detail = "send the request id in the header Idempotency-Key";
             Problem::new(StatusCode::BAD_REQUEST, "no_idempotency_key", detail)
         })
+}
+
+/// When the call began: by the time in its header, because a call may be delayed on its way, and all calls that come
+/// while this process stands still are served at once afterwards; now without that header, or with another clock's.
+fn began_at(headers: &HeaderMap) -> Instant {
+    let began = headers
+        .get(BEGAN_AT)
+        .and_then(|at| DateTime::parse_from_rfc3339(at.to_str().ok()?).ok());
+    let ago = began.and_then(|began| (Utc::now() - began.to_utc()).to_std().ok());
+    let now = Instant::now();
+    ago.and_then(|ago| now.checked_sub(ago)).unwrap_or(now)
 }
 
 fn taken(receipt: Receipt) -> Response {

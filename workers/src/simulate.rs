@@ -154,6 +154,15 @@ impl Downstream {
     ///
     /// Why there is no receipt; the request may have been taken all the same.
     pub async fn send(&self, id: RequestId, kind: &str) -> Result<Receipt, Refusal> {
+        self.send_that_began(id, kind, Instant::now()).await
+    }
+
+    /// As [`Downstream::send`], by a call that began earlier: the rate is that of the beginnings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Downstream::send`].
+    pub async fn send_that_began(&self, id: RequestId, kind: &str, began: Instant) -> Result<Receipt, Refusal> {
         let kind = self.kinds.get(kind).ok_or(Refusal::UnknownKind)?;
         let note = |event, count: fn(&mut Stats)| self.record.note(id, &kind.name, event, count);
         note("send", |stats| stats.sends += 1);
@@ -163,8 +172,8 @@ impl Downstream {
             return Ok(self.receipt(id, kind, true));
         }
 
-        let arrival = lock(&self.rate).arrive(Instant::now());
-        if let Err(after) = arrival {
+        let counted = lock(&self.rate).count(began, Instant::now());
+        if let Err(after) = counted {
             note("send_beyond_limit", |stats| stats.rate_violations += 1);
             return Err(Refusal::TooMany { after });
         }

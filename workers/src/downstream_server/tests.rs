@@ -130,6 +130,49 @@ async fn each_refusal_has_its_status_and_code() {
     assert_eq!(server.downstream.stats().rate_violations, 1);
 }
 
+/// It has stood still for two seconds and serves the sends of that time, paced by twenty a second, at once.
+#[tokio::test]
+async fn sends_that_were_delayed_on_their_way_are_no_violation_of_the_rate() {
+    let server = Running::start("--rate 20", None).await;
+    let client = reqwest::Client::new();
+    let send = async |began: DateTime<Utc>| {
+        let call = client.post(format!("{}/send/direct", server.url));
+        let call = call.header("idempotency-key", Uuid::now_v7().to_string());
+        let answer = call.header("tidegate-began-at", began.to_rfc3339()).send().await;
+        answer.unwrap().status().as_u16()
+    };
+    let now = Utc::now();
+    for number in 0..40 {
+        let began = now - Duration::from_millis(50 * (40 - number));
+        assert_eq!(send(began).await, 200, "send {number}");
+    }
+    assert_eq!(server.downstream.stats().rate_violations, 0);
+    let most = server.downstream.stats().max_sends_in_a_second;
+    assert!(most <= 21, "{most} in a second");
+
+    let together = now - Duration::from_secs(4);
+    for number in 0..23 {
+        let status = if number < 22 { 200 } else { 429 };
+        assert_eq!(send(together).await, status, "{number} of those that began together");
+    }
+}
+
+#[test]
+fn a_call_began_at_the_time_in_its_header_and_otherwise_now() {
+    let ago = Duration::from_secs(5);
+    let headers = |value: &str| HeaderMap::from_iter([(BEGAN_AT.parse().unwrap(), value.parse().unwrap())]);
+    let before = Instant::now();
+    let began = began_at(&headers(&(Utc::now() - ago).to_rfc3339()));
+    let (least, most) = (before, Instant::now());
+    assert!((least..=most).contains(&(began + ago)), "{began:?}");
+
+    let future = headers(&(Utc::now() + ago).to_rfc3339());
+    for unknown in [future, headers("yesterday"), HeaderMap::new()] {
+        let before = Instant::now();
+        assert!(began_at(&unknown) >= before, "{unknown:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_send_without_an_idempotency_key_is_refused() {
     let server = Running::start("", None).await;

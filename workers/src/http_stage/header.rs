@@ -7,10 +7,11 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::ParseError;
 
 /// Headers that the protocol sets itself.
-const RESERVED: [&str; 6] = [
+const RESERVED: [&str; 7] = [
     "idempotency-key",
     "tidegate-kind",
     "tidegate-attempt",
+    "tidegate-began-at",
     "content-type",
     "content-length",
     "host",

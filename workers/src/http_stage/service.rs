@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::{SecondsFormat, Utc};
 use reqwest::{
     Client, Method, Response, StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
@@ -104,7 +105,11 @@ impl Service {
             .request(method.clone(), url)
             .header("idempotency-key", &id)
             .header("tidegate-kind", &request.kind)
-            .header("tidegate-attempt", request.attempt);
+            .header("tidegate-attempt", request.attempt)
+            .header(
+                "tidegate-began-at",
+                Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+            );
         if method == Method::POST {
             call = call
                 .header(CONTENT_TYPE, "application/json")

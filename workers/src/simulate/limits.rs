@@ -18,20 +18,48 @@ fn allowed_in_a_second(per_second: f64, burst: u32) -> usize {
     (per_second + f64::from(burst) + late).floor() as usize
 }
 
-/// Removes moments that are a second old or older; two moments a whole second apart share no window.
-fn forget_before_window(moments: &mut VecDeque<Instant>, now: Instant) {
-    while moments.front().is_some_and(|first| *first + SECOND <= now) {
-        moments.pop_front();
+/// A send that began longer ago counts as one that began then.
+const LONGEST_AGO: Duration = Duration::from_secs(10);
+
+/// The moments of sends, in order. A send may be added after ones that began later.
+#[derive(Debug, Default)]
+struct Moments(VecDeque<Instant>);
+
+impl Moments {
+    /// Adds a moment, and returns its place. Forgets those that share no window with later ones.
+    fn add(&mut self, moment: Instant, now: Instant) -> usize {
+        while self.0.front().is_some_and(|first| *first + SECOND + LONGEST_AGO <= now) {
+            self.0.pop_front();
+        }
+        let place = self.0.partition_point(|other| *other <= moment);
+        self.0.insert(place, moment);
+        place
+    }
+
+    /// The most moments in any sliding second that the moment at `place` is in; two moments a whole second apart share
+    /// no window.
+    fn most_around(&self, place: usize) -> usize {
+        let Self(moments) = self;
+        let first = moments.partition_point(|other| *other + SECOND <= moments[place]);
+        let mut most = 0;
+        for from in first..=place {
+            let end = moments.partition_point(|other| *other < moments[from] + SECOND);
+            most = most.max(end - from);
+            if end == moments.len() {
+                break;
+            }
+        }
+        most
     }
 }
 
-/// Compares arrivals with a rate limit. Time is a parameter and must not run backwards.
+/// Compares the beginnings of sends with a rate limit. Time is a parameter, and `now` must not run backwards.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     allowed: Option<usize>,
-    /// The sends of the last second, and those of them that were accepted.
-    arrived: VecDeque<Instant>,
-    accepted: VecDeque<Instant>,
+    /// The latest sends, and those of them that were accepted.
+    all: Moments,
+    accepted: Moments,
     /// The most sends, refused ones included, in any sliding second so far.
     pub(super) most_in_a_second: usize,
 }
@@ -44,25 +72,26 @@ impl RateLimit {
         }
     }
 
-    /// Records a send. A send beyond the limit does not count against later ones.
+    /// Records a send that began at this time. A send beyond the limit does not count against later ones.
     ///
     /// # Errors
     ///
     /// A violation: after this time the next send is within the limit.
-    pub(super) fn arrive(&mut self, now: Instant) -> Result<(), Duration> {
-        forget_before_window(&mut self.arrived, now);
-        self.arrived.push_back(now);
-        self.most_in_a_second = self.most_in_a_second.max(self.arrived.len());
+    pub(super) fn count(&mut self, began: Instant, now: Instant) -> Result<(), Duration> {
+        let began = now - now.duration_since(began).min(LONGEST_AGO);
+        let place = self.all.add(began, now);
+        self.most_in_a_second = self.most_in_a_second.max(self.all.most_around(place));
         let Some(allowed) = self.allowed else {
             return Ok(());
         };
-        forget_before_window(&mut self.accepted, now);
-        if self.accepted.len() < allowed {
-            self.accepted.push_back(now);
+        let place = self.accepted.add(began, now);
+        if self.accepted.most_around(place) <= allowed {
             return Ok(());
         }
-        let free_at = self.accepted.front().map_or(now, |first| *first + SECOND);
-        Err(free_at - now)
+        self.accepted.0.remove(place);
+        let latest = self.accepted.0.len().checked_sub(allowed);
+        let free_at = latest.map_or(now, |latest| self.accepted.0[latest] + SECOND);
+        Err(free_at.saturating_duration_since(now))
     }
 }
 
@@ -113,21 +142,30 @@ mod tests {
         let (start, mut limit) = (Instant::now(), RateLimit::new(Some(10.0), 1));
         let at = |ms| start + Duration::from_millis(ms);
         for n in 0..12 {
-            assert_eq!(limit.arrive(at(n * 10)), Ok(()), "send {n}");
+            assert_eq!(limit.count(at(n * 10), at(n * 10)), Ok(()), "send {n}");
         }
         let beyond = |ms| Err(Duration::from_millis(ms));
-        assert_eq!(limit.arrive(at(400)), beyond(600));
-        assert_eq!(limit.arrive(at(999)), beyond(1));
+        assert_eq!(limit.count(at(400), at(400)), beyond(600));
+        assert_eq!(limit.count(at(999), at(999)), beyond(1));
         assert_eq!(limit.most_in_a_second, 14);
-        assert_eq!(limit.arrive(at(1000)), Ok(()), "the first send is a second old");
-        assert_eq!(limit.arrive(at(1001)), beyond(9), "the refused ones do not count");
+        assert_eq!(
+            limit.count(at(1000), at(1000)),
+            Ok(()),
+            "the first send is a second old"
+        );
+        assert_eq!(
+            limit.count(at(1001), at(1001)),
+            beyond(9),
+            "the refused ones do not count"
+        );
     }
 
     #[test]
     fn a_steady_sender_at_the_limit_never_violates_it() {
         let (start, mut limit) = (Instant::now(), RateLimit::new(Some(100.0), 1));
         for n in 0..1000 {
-            assert_eq!(limit.arrive(start + Duration::from_millis(n * 10)), Ok(()));
+            let at = start + Duration::from_millis(n * 10);
+            assert_eq!(limit.count(at, at), Ok(()));
         }
         assert_eq!(limit.most_in_a_second, 100);
     }
@@ -135,7 +173,36 @@ mod tests {
     #[test]
     fn without_a_rate_arrivals_are_only_counted() {
         let (start, mut limit) = (Instant::now(), RateLimit::new(None, 1));
-        assert!((0..5000).all(|_| limit.arrive(start) == Ok(())));
+        assert!((0..5000).all(|_| limit.count(start, start) == Ok(())));
         assert_eq!(limit.most_in_a_second, 5000);
+    }
+
+    #[test]
+    fn sends_count_when_they_began_in_whatever_order_they_come() {
+        let (start, mut limit) = (Instant::now(), RateLimit::new(Some(10.0), 1));
+        let at = |ms| start + Duration::from_millis(ms);
+        // Evenly paced for two seconds, and all of them served at the end, the latest first.
+        for n in (0..20).rev() {
+            assert_eq!(limit.count(at(n * 100), at(2000)), Ok(()), "send {n}");
+        }
+        assert_eq!(limit.most_in_a_second, 10);
+        // Two more of the first second are within the limit; a third is not, also for the seconds around it.
+        assert_eq!(limit.count(at(500), at(2000)), Ok(()));
+        assert_eq!(limit.count(at(500), at(2000)), Ok(()));
+        assert_eq!(limit.count(at(1400), at(2000)), Err(Duration::ZERO));
+        assert_eq!(limit.most_in_a_second, 13);
+        assert_eq!(limit.count(at(2050), at(2050)), Ok(()));
+    }
+
+    #[test]
+    fn sends_that_began_together_exceed_the_limit_however_late_they_come() {
+        let (start, mut limit) = (Instant::now(), RateLimit::new(Some(10.0), 1));
+        let came = |n: u64| start + Duration::from_millis(n * 100);
+        let violations = (0..30).filter(|n| limit.count(start, came(*n)).is_err());
+        assert_eq!(violations.count(), 18);
+        assert_eq!(limit.most_in_a_second, 30);
+        // Nothing is remembered for longer than ten seconds.
+        assert_eq!(limit.count(start, start + Duration::from_secs(60)), Ok(()));
+        assert!(limit.all.0.len() < 3);
     }
 }

@@ -10,9 +10,11 @@ async fn a_call_carries_the_payload_and_its_headers() {
     let fake = Fake::start(|| response(200, &[], "")).await;
     let (readiness, transact) = fake.stages("--header Authorization:Bearer-abc");
     let request = request();
+    let before = chrono::Utc::now();
     readiness.check(&request).await;
     transact.send(&request).await;
     transact.find_receipt(&request).await.unwrap();
+    let after = chrono::Utc::now();
     let seen = fake.seen.lock().unwrap();
     let calls: Vec<_> = seen
         .iter()
@@ -29,6 +31,9 @@ async fn a_call_carries_the_payload_and_its_headers() {
         assert_eq!(headers["tidegate-kind"], "direct");
         assert_eq!(headers["tidegate-attempt"], "2");
         assert_eq!(headers["authorization"], "Bearer-abc");
+        let began = headers["tidegate-began-at"].to_str().unwrap();
+        let began: chrono::DateTime<chrono::Utc> = began.parse().unwrap();
+        assert!(before - chrono::TimeDelta::microseconds(1) < began && began <= after);
     }
     assert_eq!(seen[1].2["content-type"], "application/json");
 }
