@@ -23,6 +23,7 @@ mod pause;
 mod recover;
 mod redrive;
 mod serve;
+mod since;
 mod status;
 mod submit;
 mod table;
@@ -101,7 +102,7 @@ enum Command {
     /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
     Contract(contract::Contract),
-    /// Compare the history of requests with the rules
+    /// Compare the histories of requests with the rules
     #[command(subcommand)]
     Audit(audit::Audit),
     /// Search for violations of invariants
@@ -204,30 +205,42 @@ impl GlobalArgs {
 
     /// For a command that runs and ends.
     async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
-        let settings = PoolSettings {
-            connections_max,
-            statement_timeout: STATEMENT_TIMEOUT,
-            ..PoolSettings::default()
-        };
-        let mut connected = self.open(&settings).await?;
-        let time_limit = STATEMENT_TIMEOUT + Duration::from_secs(5);
-        connected.store = connected.store.with_time_limit(time_limit);
-        if let Some(user) = user_name() {
-            connected.store = connected.store.on_behalf_of(&user);
-        }
-        Ok(connected)
+        let json = self.json;
+        let location = self.locate().await?;
+        let store = operators_store(&location, connections_max).await?;
+        Ok(Connected { store, location, json })
     }
 
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
         let json = self.json;
         let location = self.locate().await?;
-        let pool = database::connect(&location.url, settings)
-            .await
-            .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
-        let store = Store::new(pool);
-        store.check_ready().await?;
+        let store = open(&location, settings).await?;
         Ok(Connected { store, location, json })
     }
+}
+
+/// A store whose statements may take minutes, on behalf of the user who runs the command.
+async fn operators_store(location: &DatabaseLocation, connections_max: u32) -> anyhow::Result<Store> {
+    let settings = PoolSettings {
+        connections_max,
+        statement_timeout: STATEMENT_TIMEOUT,
+        ..PoolSettings::default()
+    };
+    let store = open(location, &settings).await?;
+    let store = store.with_time_limit(STATEMENT_TIMEOUT + Duration::from_secs(5));
+    Ok(match user_name() {
+        Some(user) => store.on_behalf_of(&user),
+        None => store,
+    })
+}
+
+async fn open(location: &DatabaseLocation, settings: &PoolSettings) -> anyhow::Result<Store> {
+    let pool = database::connect(&location.url, settings)
+        .await
+        .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
+    let store = Store::new(pool);
+    store.check_ready().await?;
+    Ok(store)
 }
 
 impl Connected {

@@ -14,8 +14,9 @@ use humantime::parse_duration;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::GlobalArgs;
+use super::{GlobalArgs, operators_store, recover};
 use crate::{
+    config::DatabaseLocation,
     database::{self, PoolSettings},
     file_limit,
     http::{self, ConnectionOptions, HttpOptions},
@@ -44,6 +45,9 @@ pub(super) struct Serve {
     /// The most webhooks that this node delivers at once; 0: none
     #[arg(long, default_value_t = webhook::Options::default().concurrency)]
     webhooks: usize,
+    /// Run `tidegate recover` first, and serve when it has ended; any number of nodes may do so at once
+    #[arg(long)]
+    recover: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -109,6 +113,12 @@ impl Serve {
         let listened =
             database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
         raise_file_limit(self.limits.connection_limit);
+        if self.recover {
+            tokio::select! {
+                recovered = recover_first(&connected.location) => recovered?,
+                () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+            }
+        }
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => anyhow!("{listen} is in use by another program: stop it, or pass another --listen"),
@@ -158,6 +168,13 @@ impl Serve {
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Recovers before the node serves, through connections whose statements may take minutes.
+async fn recover_first(location: &DatabaseLocation) -> anyhow::Result<()> {
+    let store = operators_store(location, 2).await?;
+    let recovered = recover::at_start(&store).await;
+    recovered.context("the recovery before serving has failed, so this node does not serve")
 }
 
 /// Runs a part of the process, and returns its name.
