@@ -247,11 +247,11 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     history::make(&mut session).await
 }
 
-/// Most calls are slower than a hedge waits; an outage of the downstream opens the breaker.
+/// A third of the calls are slower than a hedge waits; an outage of the downstream opens the breaker.
 fn hedges_and_breakers() -> String {
     format!(
         "update tidegate.policy
-         set hedge_safe = true, hedge_after_ms = 5, hedge_max = {HEDGE_MAX}, hedge_share = {HEDGE_SHARE}
+         set hedge_safe = true, hedge_after_ms = 15, hedge_max = {HEDGE_MAX}, hedge_share = {HEDGE_SHARE}
          where kind in ('{}', '{}') and stage = 'tx';
          update tidegate.policy
          set breaker_error_rate = 0.5, breaker_samples_min = 6, breaker_window_ms = 3000, breaker_open_ms = {},
@@ -325,7 +325,7 @@ pub fn downstream(options: &Options) -> Vec<String> {
         "--readiness-latency",
         "uniform:5ms-60ms",
         "--send-latency",
-        "uniform:1ms-30ms",
+        "lognormal:10ms,1.2",
         "--response-latency",
         "lognormal:150ms,0.5",
         "--not-yet-rate",
