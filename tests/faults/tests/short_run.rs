@@ -16,6 +16,7 @@ async fn every_promise_holds_while_everything_breaks() {
         time: Duration::from_secs(campaign(6, 20)),
         seed: None,
         per_second: 60,
+        measured: campaign(1200, 3000),
         pause: Duration::from_millis(700),
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
@@ -28,6 +29,12 @@ async fn every_promise_holds_while_everything_breaks() {
     .unwrap();
 
     assert!(report.holds(), "{report}");
+    // A bound without the backoffs would not have held.
+    let (retries, policy) = report.retries.as_ref().unwrap();
+    assert!(
+        retries.longest_us > i64::from(policy.attempts) * policy.timeout_us,
+        "{report}"
+    );
     let injected: u64 = report.injected.iter().map(|(_, count)| count).sum();
     let requests: u64 = report.requests.iter().map(|(_, _, count)| count).sum();
     assert!(injected >= campaign(4, 15) && requests >= campaign(60, 200), "{report}");
