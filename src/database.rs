@@ -1,13 +1,21 @@
 //! The connection settings, and pools of connections.
 
-use std::{env, fs::File, time::Duration};
+mod primary;
+mod url;
 
-use percent_encoding::percent_decode_str;
-use sqlx::{
-    ConnectOptions, Connection, PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
+use std::{
+    ops::Deref,
+    time::{Duration, Instant},
 };
 
+use sqlx::{
+    ConnectOptions, Connection, PgConnection, PgPool, Postgres,
+    pool::{PoolConnection, PoolConnectionMetadata},
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use self::primary::Servers;
+pub use self::url::with_database;
 use crate::error::StoreError;
 
 /// The settings of a process's connections.
@@ -37,29 +45,114 @@ impl Default for PoolSettings {
     }
 }
 
-/// Connects to `url` and makes sure that the database answers.
+/// A pool of connections. Those of a URL with several hosts lead to the server that takes writes.
+///
+/// Used as a pool only, it stays with the server that was the primary when its store last took a connection.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pool: PgPool,
+    servers: Option<Servers>,
+}
+
+impl From<PgPool> for Database {
+    /// A pool that stays with its server.
+    fn from(pool: PgPool) -> Self {
+        Self { pool, servers: None }
+    }
+}
+
+impl Deref for Database {
+    type Target = PgPool;
+
+    fn deref(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+impl Database {
+    /// The pool, whose new connections lead to the primary of this moment.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        if let Some(servers) = &self.servers {
+            servers.lead(&self.pool);
+        }
+        &self.pool
+    }
+
+    /// The same database over a pool of its own, connected when it is first used.
+    pub(crate) fn with_own_pool(&self, connections: u32, application_name: Option<&str>) -> Self {
+        let mut options = PgConnectOptions::clone(&self.pool().connect_options());
+        let mut servers = self.servers.clone();
+        if let Some(name) = application_name {
+            options = options.application_name(name);
+            servers = servers.map(|servers| servers.named(name));
+        }
+        let pool = self.pool.options().clone().min_connections(0);
+        Self {
+            pool: pool.max_connections(connections).connect_lazy_with(options),
+            servers,
+        }
+    }
+
+    /// A connection to the primary.
+    pub(crate) async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
+        self.on_primary(|pool| async move { pool.acquire().await }).await
+    }
+
+    /// Calls `connect` with the pool, and again when another server becomes the primary meanwhile.
+    pub(crate) async fn on_primary<T, C: Future<Output = T>>(&self, connect: impl Fn(PgPool) -> C) -> T {
+        loop {
+            let began = Instant::now();
+            tokio::select! {
+                biased;
+                connected = connect(self.pool().clone()) => return connected,
+                () = self.moved(began) => {}
+            }
+        }
+    }
+
+    /// Whether another server has become the primary since.
+    pub(crate) fn has_moved(&self, since: Instant) -> bool {
+        self.servers.as_ref().is_some_and(|servers| servers.have_moved(since))
+    }
+
+    /// Waits until another server has become the primary since; for ever where there is only one.
+    pub(crate) async fn moved(&self, since: Instant) {
+        match &self.servers {
+            Some(servers) => servers.moved(since).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Connects to `url` and makes sure that the database answers; if the URL names several hosts, to the one that takes
+/// writes.
 ///
 /// When a pooler refuses the settings of a session, a warning lists the settings for the database's user.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] when it does not, or when the URL cannot be read.
-pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    let mut options = options(url, settings)?;
+pub async fn connect(url: &str, settings: &PoolSettings) -> Result<Database, StoreError> {
+    let plain = plain_options(url, settings)?;
+    let mut options = with_settings(plain.clone(), settings);
     // The pool's error has no reason: one connection outside of it finds the reason.
-    match probe(&options, settings).await {
+    let primary = match probe(&options, settings).await {
         Err(error) if refuses_settings(&error) => {
-            options = plain_options(url, settings)?;
-            probe(&options, settings).await?;
+            options = plain;
+            let primary = probe(&options, settings).await?;
             tracing::warn!(
-                host = options.get_host(),
+                host = options[primary].get_host(),
                 "a pooler takes no settings with a connection: set them for the database's user, {}",
                 SETTINGS.map(|(name, value)| format!("{name} = '{value}'")).join(", "),
             );
+            primary
         }
         tried => tried?,
-    }
-    pool(settings).connect_with(options).await.map_err(StoreError::from)
+    };
+    let (pool, options, servers) = parts(pool(settings), options, primary);
+    let pool = pool.connect_with(options).await?;
+    Ok(Database { pool, servers })
 }
 
 /// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every
@@ -69,14 +162,41 @@ fn pool(settings: &PoolSettings) -> PgPoolOptions {
         .max_connections(settings.connections_max)
         .acquire_timeout(settings.acquire_timeout)
         .test_before_acquire(false)
-        .before_acquire(|connection, used| {
-            Box::pin(async move { Ok(used.idle_for < IDLE || connection.ping().await.is_ok()) })
-        })
+        .before_acquire(|connection, used| Box::pin(async move { Ok(is_alive(connection, used).await) }))
 }
 
-/// Opens a connection and closes it.
-async fn probe(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
-    Ok(open(options, settings.acquire_timeout).await?.close().await?)
+async fn is_alive(connection: &mut PgConnection, used: PoolConnectionMetadata) -> bool {
+    used.idle_for < IDLE || connection.ping().await.is_ok()
+}
+
+/// The parts of a [`Database`] whose pool connects to the server of this number first. If there are several, its
+/// connections end when they do not lead to the primary.
+fn parts(
+    pool: PgPoolOptions,
+    mut options: Vec<PgConnectOptions>,
+    first: usize,
+) -> (PgPoolOptions, PgConnectOptions, Option<Servers>) {
+    if options.len() == 1 {
+        return (pool, options.remove(0), None);
+    }
+    let first_options = options[first].clone();
+    let servers = Servers::follow(options, first);
+    let of_pool = servers.clone();
+    let pool = pool
+        .after_connect(|connection, _| Box::pin(primary::check(connection)))
+        .before_acquire(move |connection, used| {
+            let opened = Instant::now().checked_sub(used.age);
+            let leads_there = opened.is_some_and(|opened| !of_pool.have_moved(opened));
+            Box::pin(async move { Ok(leads_there && is_alive(connection, used).await) })
+        });
+    (pool, first_options, Some(servers))
+}
+
+/// Opens a connection and closes it; returns the number of its server.
+async fn probe(options: &[PgConnectOptions], settings: &PoolSettings) -> Result<usize, StoreError> {
+    let (primary, connection) = primary::find(options, settings.acquire_timeout).await?;
+    connection.close().await?;
+    Ok(primary)
 }
 
 /// A connection, or the reason why there is none within the time limit.
@@ -84,15 +204,22 @@ async fn open(options: &PgConnectOptions, time_limit: Duration) -> Result<PgConn
     match tokio::time::timeout(time_limit, PgConnection::connect_with(options)).await {
         Ok(connected) => Ok(connected?),
         Err(_) => Err(StoreError::Unavailable(format!(
-            "{}:{} does not answer within {} s",
-            options.get_host(),
-            options.get_port(),
+            "{} does not answer within {} s",
+            address(options),
             time_limit.as_secs()
         ))),
     }
 }
 
-/// One connection without the settings of a pool's sessions.
+/// The host and port of a server, or the directory of its socket.
+pub(crate) fn address(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(directory) => directory.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    }
+}
+
+/// One connection without the settings of a pool's sessions, to the server that takes writes.
 ///
 /// # Errors
 ///
@@ -102,7 +229,9 @@ pub(crate) async fn connect_one(url: &str, application_name: &str) -> Result<PgC
         application_name: application_name.to_owned(),
         ..PoolSettings::default()
     };
-    open(&plain_options(url, &settings)?, settings.acquire_timeout).await
+    let options = plain_options(url, &settings)?;
+    let (_, connection) = primary::find(&options, settings.acquire_timeout).await?;
+    Ok(connection)
 }
 
 /// Whether a pooler refused the parameters of the connection. PgBouncer gives no code for that, only a message.
@@ -110,13 +239,14 @@ fn refuses_settings(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why.contains("startup parameter"))
 }
 
-/// A pool that connects when it is first used.
+/// A pool that connects when it is first used. With several hosts, called in a runtime.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] when the URL cannot be read.
-pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(pool(settings).connect_lazy_with(options(url, settings)?))
+pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<Database, StoreError> {
+    let options = with_settings(plain_options(url, settings)?, settings);
+    Ok(lazy(pool(settings), options))
 }
 
 /// One connection for a [listener](crate::listener::listen), made when it is first used: notifications are hints, so a
@@ -125,11 +255,19 @@ pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, Stor
 /// # Errors
 ///
 /// As [`connect_lazily`].
-pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(PgPoolOptions::new()
+pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<Database, StoreError> {
+    let pool = PgPoolOptions::new()
         .max_connections(1)
-        .acquire_timeout(settings.acquire_timeout)
-        .connect_lazy_with(plain_options(url, settings)?))
+        .acquire_timeout(settings.acquire_timeout);
+    Ok(lazy(pool, plain_options(url, settings)?))
+}
+
+fn lazy(pool: PgPoolOptions, options: Vec<PgConnectOptions>) -> Database {
+    let (pool, options, servers) = parts(pool, options, 0);
+    Database {
+        pool: pool.connect_lazy_with(options),
+        servers,
+    }
 }
 
 /// The settings of every session, independent of the defaults of server, database and user.
@@ -149,54 +287,24 @@ const SETTINGS: [(&str, &str); 9] = [
     ("search_path", "pg_catalog,pg_temp"),
 ];
 
-fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
+fn with_settings(plain: Vec<PgConnectOptions>, settings: &PoolSettings) -> Vec<PgConnectOptions> {
     let statement_timeout = settings.statement_timeout.as_millis().to_string();
-    Ok(plain_options(url, settings)?
-        .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
-        .options([("statement_timeout", statement_timeout)]))
+    let with_settings = |options: PgConnectOptions| {
+        options
+            .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
+            .options([("statement_timeout", &statement_timeout)])
+    };
+    plain.into_iter().map(with_settings).collect()
 }
 
-/// The options that a pooler accepts.
-fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
-    let options: PgConnectOptions = url
-        .parse()
-        .map_err(|error: sqlx::Error| StoreError::Unavailable(format!("the database URL cannot be read: {error}")))?;
-    if !matches!(options.get_ssl_mode(), PgSslMode::Disable | PgSslMode::Allow) {
-        check_tls_files(url)?;
-    }
-    Ok(options
-        .application_name(&settings.application_name)
-        .extra_float_digits(None)
-        // The database logs slow statements; here they would flood the log after every stall.
-        .disable_statement_logging())
-}
-
-/// The parameters of a URL that name files for TLS, and the variables that stand in for them.
-const TLS_FILES: [(&str, &str); 3] = [
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-];
-
-/// Refuses files that cannot be read: the driver's own error does not name them.
-fn check_tls_files(url: &str) -> Result<(), StoreError> {
-    let parameters = url.split_once('?').map_or("", |(_, parameters)| parameters);
-    for (parameter, variable) in TLS_FILES {
-        let mut pairs = parameters.split('&').filter_map(|pair| pair.split_once('='));
-        let given = pairs.rfind(|(name, _)| *name == parameter);
-        let file = match given {
-            Some((_, value)) => Some(percent_decode_str(value).decode_utf8_lossy().into_owned()),
-            None => env::var(variable).ok(),
-        };
-        // The driver also takes the text of a certificate.
-        let file = file.filter(|file| !file.trim_start().starts_with("-----BEGIN"));
-        if let Some(file) = file
-            && let Err(error) = File::open(&file)
-        {
-            return Err(StoreError::Unavailable(format!(
-                "{parameter} names the file {file}, which cannot be read: {error}"
-            )));
-        }
-    }
-    Ok(())
+/// The options that a pooler accepts, for each server of the URL.
+fn plain_options(url: &str, settings: &PoolSettings) -> Result<Vec<PgConnectOptions>, StoreError> {
+    let plain = |options: PgConnectOptions| {
+        options
+            .application_name(&settings.application_name)
+            .extra_float_digits(None)
+            // The database logs slow statements; here they would flood the log after every stall.
+            .disable_statement_logging()
+    };
+    Ok(url::servers(url)?.into_iter().map(plain).collect())
 }

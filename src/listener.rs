@@ -6,15 +6,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use sqlx::{PgPool, postgres::PgListener};
+use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    database::Database,
     error::{StoreError, warn_of},
     lock::lock,
     store::Store,
@@ -80,14 +81,20 @@ impl Subscriber for Wakeups {
     }
 }
 
-/// Listens until `shutdown`; opens a lost connection again. Takes one connection of the pool; `store` sends the
+/// Listens until `shutdown`, on one connection beyond those of the pool; opens a lost one again. `store` sends the
 /// notification that tests it.
-pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscriber>>, shutdown: CancellationToken) {
+pub async fn listen(
+    database: impl Into<Database>,
+    store: Store,
+    subscribers: Vec<Box<dyn Subscriber>>,
+    shutdown: CancellationToken,
+) {
+    let database = database.into();
     let mut pause = Duration::from_millis(100);
     let mut warned = false;
     loop {
         match shutdown
-            .run_until_cancelled(listen_once(&pool, &store, &subscribers))
+            .run_until_cancelled(listen_once(&database, &store, &subscribers))
             .await
         {
             None => return,
@@ -118,8 +125,17 @@ enum End {
 }
 
 /// Listens on one connection until it is lost.
-async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscriber>]) -> Result<End, StoreError> {
-    let mut listener = PgListener::connect_with(pool).await?;
+async fn listen_once(
+    database: &Database,
+    store: &Store,
+    subscribers: &[Box<dyn Subscriber>],
+) -> Result<End, StoreError> {
+    let began = Instant::now();
+    // A connection that is cut off keeps its place in its pool for as long as the system tries to reach the server.
+    let own = database.with_own_pool(1, None);
+    let connecting = own.on_primary(|pool| async move { PgListener::connect_with(&pool).await });
+    let mut listener = connecting.await?;
+    listener.eager_reconnect(false);
     // On a channel that is used once: behind a pooler, its LISTEN stays on a server process of other clients.
     let channel = format!("tidegate_probe_{}", Uuid::new_v4().simple());
     listener.listen(&channel).await?;
@@ -138,7 +154,11 @@ async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscr
         subscriber.may_have_missed();
     }
     loop {
-        match tokio::time::timeout(QUIET, listener.try_recv()).await {
+        let received = tokio::select! {
+            received = tokio::time::timeout(QUIET, listener.try_recv()) => received,
+            () = database.moved(began) => return Ok(End::Lost),
+        };
+        match received {
             Ok(Ok(Some(notification))) => {
                 for subscriber in subscribers {
                     if subscriber.channel() == notification.channel() {

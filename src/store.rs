@@ -13,7 +13,8 @@ macro_rules! statement {
 /// Runs a statement for no longer than the store's time limit: a file of `sql/queries` or its text, with parameters, or
 /// a query.
 ///
-/// A connection whose answer is late is closed, not kept: the answer must not reach the next statement.
+/// A connection whose answer is late is closed, not kept: the answer must not reach the next statement. So is one whose
+/// server takes no writes any more.
 macro_rules! run {
     ($store:expr, $fetch:ident $query:ident $file:literal($($parameter:expr),*)) => {
         run!($store, sqlx::$query(statement!($file))$(.bind($parameter))*, $fetch)
@@ -25,22 +26,11 @@ macro_rules! run {
         let store = $store;
         let answer = async {
             let mut connection = store.connection().await?;
-            match tokio::time::timeout(store.time_limit, $query.$fetch(connection.get())).await {
-                Ok(answer) => {
-                    let answer = answer?;
-                    store.connections.give(connection, &store.pool);
-                    Ok(answer)
-                }
-                Err(_) => {
-                    connection.discard();
-                    Err(crate::error::StoreError::Unavailable(format!(
-                        "no answer within {} s",
-                        store.time_limit.as_secs()
-                    )))
-                }
-            }
+            let taken = connection.taken();
+            let answer = store.in_time(taken, $query.$fetch(connection.get())).await;
+            store.connections.answered(connection, answer, &store.database)
         };
-        store.errors.record(answer.await, &store.pool)
+        store.errors.record(answer.await, &store.database)
     }};
 }
 
@@ -67,12 +57,12 @@ mod timeouts;
 mod webhook_operations;
 mod webhooks;
 
-use std::{sync::Arc, time::Duration};
-
-use sqlx::{
-    PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
 };
+
+use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
     answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, kinds::*, lists::*, news::*, operations::*,
@@ -84,6 +74,7 @@ use self::{
     errors::DatabaseErrors,
 };
 use crate::{
+    database::Database,
     error::{Result, StoreError},
     schema,
 };
@@ -94,7 +85,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// The database, through the functions that the engine calls.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: PgPool,
+    database: Database,
     connections: Arc<Connections>,
     /// The time limit of a statement.
     pub(crate) time_limit: Duration,
@@ -106,9 +97,9 @@ pub struct Store {
 impl Store {
     /// A store over connections to a migrated database.
     #[must_use]
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(database: impl Into<Database>) -> Self {
         Self {
-            pool,
+            database: database.into(),
             connections: Arc::default(),
             time_limit: TIME_LIMIT,
             actor: None,
@@ -128,12 +119,8 @@ impl Store {
     /// connection that other callers use.
     #[must_use]
     pub fn with_own_pool(&self, connections: u32) -> Self {
-        let pool = self.pool.options().clone();
         Self {
-            pool: pool
-                .min_connections(0)
-                .max_connections(connections)
-                .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
+            database: self.database.with_own_pool(connections, None),
             connections: Arc::default(),
             ..self.clone()
         }
@@ -146,26 +133,50 @@ impl Store {
 
     /// A connection, for a transaction.
     pub(crate) async fn connection(&self) -> Result<Connection> {
-        self.connections.take(&self.pool).await
+        self.connections.take(&self.database).await
     }
 
     /// How many connections there are, and how many of them are idle.
     pub(crate) fn connections_now(&self) -> (usize, usize) {
-        let size = self.pool.size() as usize;
-        let idle = self.pool.num_idle() + self.connections.free();
+        let size = self.database.size() as usize;
+        let idle = self.database.num_idle() + self.connections.free();
         (size, idle.min(size))
     }
 
     /// How its pool is set up.
     pub(crate) fn pool_options(&self) -> &PgPoolOptions {
-        self.pool.options()
+        self.database.options()
+    }
+
+    /// The database, for connections beyond those of the store.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// An answer within the time limit, and from the primary: another server may have replaced that of a connection
+    /// since it was taken.
+    async fn in_time<T>(&self, taken: Instant, answer: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            answer = tokio::time::timeout(self.time_limit, answer) => match answer {
+                Ok(answer) => answer.map_err(StoreError::from),
+                Err(_) => Err(StoreError::Unavailable(format!(
+                    "no answer within {} s",
+                    self.time_limit.as_secs()
+                ))),
+            },
+            () = self.database.moved(taken) => Err(StoreError::Unavailable(
+                "another server became the primary before this one answered".to_owned(),
+            )),
+        }
     }
 
     /// The connections, for callers with a transaction of their own.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         self.connections.give_back();
-        &self.pool
+        self.database.pool()
     }
 
     /// Makes sure that the database answers and has a schema this program can work with.

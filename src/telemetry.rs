@@ -12,7 +12,7 @@ pub fn start(default_filter: &str) {
     // connection.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!(
-            "sqlx_core::pool=error,sqlx::postgres::notice=error,{default_filter}"
+            "sqlx_core::pool=off,sqlx::postgres::notice=error,{default_filter}"
         ))
     });
     let logs = tracing_subscriber::fmt()

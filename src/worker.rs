@@ -16,12 +16,12 @@ mod timeouts;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::{database_clock::DatabaseClock, leases::Leases, queue::QueueWorker, timeouts::LearnedTimeouts};
 use crate::{
+    database::Database,
     error::StoreError,
     listener::{self, Wakeups},
     maintenance,
@@ -59,7 +59,7 @@ pub struct WorkerOptions {
     /// How long running calls may go on after a shutdown.
     pub grace: Duration,
     /// The connection to listen on, when the store's connections go through a pooler that drops notifications.
-    pub listen: Option<PgPool>,
+    pub listen: Option<Database>,
     /// Its metrics; off by default.
     pub metrics: Metrics,
 }
@@ -134,7 +134,7 @@ struct ServedQueue {
 
 /// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///
-/// An unavailable database is waited for. One connection of the store's pool listens; each queue uses two or three.
+/// An unavailable database is waited for. A connection beyond the store's pool listens; each queue uses two or three.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ pub async fn run(
     let mut helpers = JoinSet::new();
     let announcer = Announcer::new(store.clone());
     helpers.spawn(listener::listen(
-        options.listen.clone().unwrap_or_else(|| store.pool().clone()),
+        options.listen.clone().unwrap_or_else(|| store.database().clone()),
         store.clone(),
         vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
         helpers_end.clone(),

@@ -65,7 +65,7 @@ impl Bench {
             format!("drop database if exists {name} with (force)"),
             format!("create database {name}"),
         ] {
-            sqlx::query(&sql).execute(&admin).await.unwrap();
+            sqlx::query(&sql).execute(admin.pool()).await.unwrap();
         }
         let (server, _) = location.url.rsplit_once('/').unwrap();
         let url = format!("{server}/{name}");
@@ -81,7 +81,7 @@ impl Bench {
                 .await
                 .unwrap();
         }
-        sqlx::query("checkpoint").execute(&pool).await.unwrap();
+        sqlx::query("checkpoint").execute(pool.pool()).await.unwrap();
         Self {
             admin,
             name,

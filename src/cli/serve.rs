@@ -100,14 +100,17 @@ impl Serve {
             ..PoolSettings::default()
         };
         let connected = global.open(&settings).await?;
-        let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
-        let listener_settings = PoolSettings {
-            // The database counts nodes by this name.
-            application_name: http::LISTENER_NAME.to_owned(),
-            ..PoolSettings::default()
+        let listened = match &self.listen_database_url {
+            None => connected.store.database().with_own_pool(1, Some(http::LISTENER_NAME)),
+            Some(url) => {
+                let settings = PoolSettings {
+                    // The database counts nodes by this name.
+                    application_name: http::LISTENER_NAME.to_owned(),
+                    ..PoolSettings::default()
+                };
+                database::connect_to_listen(url, &settings).context("check --listen-database-url")?
+            }
         };
-        let listened =
-            database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
         raise_file_limit(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {

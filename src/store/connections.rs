@@ -13,13 +13,20 @@ use std::{
 
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
 
-use crate::{error::Result, lock::lock};
+use crate::{
+    database::Database,
+    error::{Result, StoreError},
+    lock::lock,
+};
 
 /// How long a connection stays away from its pool.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// For how long after an answer a connection is taken to be alive.
 const ALIVE: Duration = Duration::from_secs(1);
+
+/// How long a server may take to answer whether it is alive.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// A connection out of the pool.
 #[derive(Debug)]
@@ -35,9 +42,14 @@ impl Connection {
         &mut self.inner
     }
 
+    /// When it was taken out of the pool.
+    pub(super) fn taken(&self) -> Instant {
+        self.taken
+    }
+
     /// Whether the server still answers; asks it only after a while.
     async fn is_alive(&mut self) -> bool {
-        self.answered.elapsed() < ALIVE || self.inner.ping().await.is_ok()
+        self.answered.elapsed() < ALIVE || matches!(tokio::time::timeout(ANSWER, self.inner.ping()).await, Ok(Ok(())))
     }
 
     /// Closes the connection: an answer that is still under way must reach no other caller.
@@ -62,16 +74,16 @@ pub(super) struct Connections {
 
 impl Connections {
     /// The connection that was used last, else one of the pool; no later than the pool's own limit.
-    pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
-        let patience = pool.options().get_acquire_timeout();
-        tokio::time::timeout(patience, self.take_one(pool))
+    pub(super) async fn take(self: &Arc<Self>, database: &Database) -> Result<Connection> {
+        let patience = database.options().get_acquire_timeout();
+        tokio::time::timeout(patience, self.take_one(database))
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)?
     }
 
-    async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
+    async fn take_one(self: &Arc<Self>, database: &Database) -> Result<Connection> {
         while let Some(mut connection) = self.free_or_wait() {
-            if connection.is_alive().await {
+            if !database.has_moved(connection.taken) && connection.is_alive().await {
                 return Ok(connection);
             }
             connection.discard();
@@ -79,8 +91,8 @@ impl Connections {
             self.discard_free();
         }
         let _waiting = Waiting(self);
-        self.watched.get_or_init(|| self.give_back_at_close(pool));
-        let inner = pool.acquire().await?;
+        self.watched.get_or_init(|| self.give_back_at_close(database));
+        let inner = database.acquire().await?;
         let now = Instant::now();
         Ok(Connection {
             inner,
@@ -101,9 +113,20 @@ impl Connections {
         None
     }
 
+    /// Keeps a connection that has answered. Closes one whose server is shutting down, cannot be reached or takes no
+    /// writes; the pool tests one that has refused a statement.
+    pub(super) fn answered<T>(&self, connection: Connection, answer: Result<T>, pool: &PgPool) -> Result<T> {
+        match &answer {
+            Ok(_) => self.give(connection, pool),
+            Err(StoreError::Unavailable(_)) => connection.discard(),
+            Err(_) => {}
+        }
+        answer
+    }
+
     /// Keeps a connection that has answered, unless a caller waits at the pool, or one that came by another way may
     /// wait there.
-    pub(super) fn give(&self, mut connection: Connection, pool: &PgPool) {
+    fn give(&self, mut connection: Connection, pool: &PgPool) {
         connection.answered = Instant::now();
         let mut state = lock(&self.state);
         let has_more = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();

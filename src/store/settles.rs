@@ -202,7 +202,7 @@ impl Store {
         settles: &[Settle<R>],
     ) -> Result<Vec<Moved>> {
         let moved = receipt_query(queue, settles).fetch_all(transaction).await;
-        self.errors.record(moved.map_err(StoreError::from), &self.pool)
+        self.errors.record(moved.map_err(StoreError::from), &self.database)
     }
 
     /// `tidegate.settle_retry`: `tx_in_flight` → processing, or failure when no attempt is left.
@@ -227,7 +227,7 @@ impl Store {
             .bind(milliseconds(limit).max(1))
             .fetch_one(transaction)
             .await;
-        self.errors.record(begun.map_err(StoreError::from), &self.pool)
+        self.errors.record(begun.map_err(StoreError::from), &self.database)
     }
 
     /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and

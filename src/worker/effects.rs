@@ -51,7 +51,12 @@ pub(super) async fn settle(
     };
     let (error, too_long) = match tokio::time::timeout(limit, settled).await {
         Ok(Ok(moved)) => return Ok(moved),
-        Ok(Err(error)) => (error, false),
+        Ok(Err(error)) => {
+            if matches!(error, StoreError::Unavailable(_)) {
+                connection.discard();
+            }
+            (error, false)
+        }
         Err(_) => {
             connection.discard();
             let error = format!("not settled with its effect within {} ms", limit.as_millis());

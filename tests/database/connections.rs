@@ -75,6 +75,25 @@ async fn statements_one_after_the_other_use_one_connection() {
     store.submit(&submission("direct", &1.into())).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_takes_no_writes_any_more_fails_one_statement_and_is_closed() {
+    let database = TestDatabase::unlimited().await;
+    let settings = PoolSettings {
+        connections_max: 1,
+        ..PoolSettings::default()
+    };
+    let store = Store::new(database::connect(&database.url, &settings).await.unwrap());
+    sqlx::query("set default_transaction_read_only = on")
+        .execute(store.pool())
+        .await
+        .unwrap();
+
+    let refused = store.submit(&submission("direct", &1.into())).await;
+
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    store.submit(&submission("direct", &1.into())).await.unwrap();
+}
+
 #[test]
 fn a_store_may_be_dropped_after_its_runtime() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -106,7 +106,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
         };
         let pool = database::connect(&database.url, &settings).await.unwrap();
         apis.push(Api::start(Store::new(pool.clone()), &HttpOptions::default()).await);
-        pools.push(pool);
+        pools.push(pool.pool().clone());
     }
 
     let submissions = campaign(250, 10_000);

@@ -86,7 +86,7 @@ impl TestDatabase {
             acquire_timeout: Duration::from_secs(30),
             ..PoolSettings::default()
         };
-        let pool = database::connect_lazily(&url, &settings).unwrap();
+        let pool = database::connect_lazily(&url, &settings).unwrap().pool().clone();
         Self {
             name,
             url,

@@ -198,7 +198,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
             limit.per_second, limit.burst, limit.queue
         );
     }
-    sqlx::raw_sql(&statements).execute(&pool).await?;
+    sqlx::raw_sql(&statements).execute(pool.pool()).await?;
     pool.close().await;
     let mut session: PgConnection = server.session().await?;
     // Crashes are many, and each replays the log since the last checkpoint.
