@@ -60,18 +60,20 @@ impl Bench {
         let name = format!("tidegate_bench_{}{suffix}", std::process::id());
         let admin = database::connect(&location.url, &PoolSettings::default())
             .await
-            .unwrap();
+            .unwrap()
+            .pool()
+            .clone();
         for sql in [
             format!("drop database if exists {name} with (force)"),
             format!("create database {name}"),
         ] {
-            sqlx::query(&sql).execute(admin.pool()).await.unwrap();
+            sqlx::query(&sql).execute(&admin).await.unwrap();
         }
         let (server, _) = location.url.rsplit_once('/').unwrap();
         let url = format!("{server}/{name}");
         schema::migrate(&url).await.unwrap();
-        let pool = database::connect(&url, &PoolSettings::default()).await.unwrap();
-        let store = Store::new(pool.clone());
+        let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
+        let pool = store.pool().clone();
         store.initialise(Some("relayer"), None).await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();
         // Marks out of reach; with those of `init`, each settle of a drain would count the depth.
@@ -81,7 +83,7 @@ impl Bench {
                 .await
                 .unwrap();
         }
-        sqlx::query("checkpoint").execute(pool.pool()).await.unwrap();
+        sqlx::query("checkpoint").execute(&pool).await.unwrap();
         Self {
             admin,
             name,

@@ -267,7 +267,7 @@ mod tests {
             ("postgres://u:hunter2@h:hunter2/d", "invalid port number"),
             ("postgres://u:hunter2@a,b:x/d", "invalid port number"),
             ("postgres://u:hunter2@a,b/d?port=1,2,3", "not one for each host"),
-            ("postgres://u:hunter2@h/d?sslmode=hunter", "sslmode"),
+            ("postgres://u:hunter2@h/d?sslmode=full", "ssl_mode"),
             (
                 "postgres://u:hunter2@h/d?target_session_attrs=standby",
                 "every program writes",
