@@ -12,7 +12,7 @@ use tidegate::{
 };
 
 use super::{Api, access::key, let_go};
-use crate::support::{TestDatabase, until_blocked};
+use crate::support::{TestDatabase, race::Session, until_blocked};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
@@ -39,9 +39,14 @@ async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
     until_blocked(&database, 3).await;
     // Polls leave a quarter of the connections to the other calls.
     assert_eq!(admin.get("/readyz").await.status, 200);
-    let blocked = "select count(*) from pg_stat_activity
-                   where datname = current_database() and wait_event_type = 'Lock'";
-    assert_eq!(database.number(blocked).await, 3);
+    let mut observer = Session::open(&database).await;
+    let blocked = observer
+        .texts(
+            "select a.backend_type || ': ' || a.query from pg_stat_activity as a
+             where a.datname = current_database() and a.wait_event_type = 'Lock'",
+        )
+        .await;
+    assert_eq!(blocked.len(), 3, "{blocked:?}");
     let posting = admin.ask(Method::POST, "/v1/direct").json(&json!({}));
     let posted = tokio::spawn(posting.send());
     until_blocked(&database, 4).await;
