@@ -102,6 +102,7 @@ mod recovery {
     pub mod losses;
     pub mod rebuilt_queues;
     pub mod redrive;
+    pub mod waits;
     pub mod whole;
 }
 mod request {

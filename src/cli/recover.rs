@@ -1,19 +1,25 @@
 //! `tidegate recover`
 
 mod summary;
+mod waiting;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use serde_json::json;
+use humantime::parse_duration;
+use serde_json::{Value, json};
 
 use self::summary::Summary;
 use super::{GlobalArgs, exit_code, next_batch, print_json};
 use crate::store::{Recover as Step, Store};
 
-#[derive(Debug, Args)]
+/// Requests per transaction, unless the operator names another number.
+const BATCH: i32 = 1000;
+
+#[derive(Debug, Default, Args)]
 #[command(
-    after_help = "Exit status: 0 nothing was wrong, 3 something was (and is repaired, unless --dry-run), 1 error."
+    after_help = "Exit status: 0 nothing was wrong, 3 something was (and is repaired, unless --dry-run) or leases outlasted \
+                  --wait, 1 error."
 )]
 pub(super) struct Recover {
     /// Only list what would be done
@@ -25,6 +31,11 @@ pub(super) struct Recover {
     /// With --all: even though live leases exist; their requests may be sent twice
     #[arg(long, requires = "all")]
     force: bool,
+    /// First wait until the leases of requests in flight have run out, or their workers have settled or extended them; no
+    /// longer than this, 10 minutes if left out
+    #[arg(long, value_name = "LIMIT", conflicts_with = "force", num_args = 0..=1, require_equals = true,
+        default_missing_value = "10m", value_parser = parse_duration)]
+    wait: Option<Duration>,
     /// Only this kind
     #[arg(long)]
     kind: Option<String>,
@@ -32,7 +43,7 @@ pub(super) struct Recover {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Requests per transaction
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i32).range(1..=100_000))]
+    #[arg(long, default_value_t = BATCH, value_parser = clap::value_parser!(i32).range(1..=100_000))]
     batch: i32,
 }
 
@@ -47,25 +58,16 @@ impl Recover {
             before: store.request_overview().await?,
             ..Summary::default()
         };
-        if !self.dry_run {
-            let options = json!({
-                "all": self.all, "force": self.force, "kind": self.kind, "limit": self.limit, "batch": self.batch,
-            });
-            summary.run = Some(store.recovery_begins(&options).await?);
+        if let Some(limit) = self.wait {
+            // With --all, a lease of any kind is one that forbids it.
+            let kind = self.kind.as_deref().filter(|_| !self.all);
+            summary.still_leased = waiting::for_leases(store, kind, limit).await?;
         }
-        let step = Step {
-            batch: self.batch,
-            dry_run: self.dry_run,
-            kind: self.kind.as_deref(),
-            reset_all: self.all,
-            force: self.force,
-            run: summary.run,
-        };
-        let result = self.steps(store, step, &mut summary).await;
-        let closed = match summary.run {
-            Some(run) => store.recovery_ends(run).await.map(drop),
-            None => Ok(()),
-        };
+        let options = json!({
+            "all": self.all, "force": self.force, "kind": self.kind, "limit": self.limit, "batch": self.batch,
+            "wait": self.wait.is_some(),
+        });
+        let result = self.recorded(store, &options, &mut summary).await;
         // Also after an error: the batches before it are committed.
         if result.is_ok() || summary.is_anything_wrong() {
             summary.after = match store.request_overview().await {
@@ -79,8 +81,29 @@ impl Recover {
             }
         }
         result?;
-        closed?;
-        Ok(exit_code(!summary.is_anything_wrong()))
+        Ok(exit_code(!summary.is_anything_wrong() && summary.still_leased == 0))
+    }
+
+    /// The steps, on record unless it is a dry run.
+    async fn recorded(&self, store: &Store, options: &Value, summary: &mut Summary) -> anyhow::Result<()> {
+        if !self.dry_run {
+            summary.run = Some(store.recovery_begins(options).await?);
+        }
+        let step = Step {
+            batch: self.batch,
+            dry_run: self.dry_run,
+            kind: self.kind.as_deref(),
+            reset_all: self.all,
+            force: self.force,
+            run: summary.run,
+        };
+        let result = self.steps(store, step, summary).await;
+        let closed = match summary.run {
+            Some(run) => store.recovery_ends(run).await.map(drop),
+            None => Ok(()),
+        };
+        result?;
+        Ok(closed?)
     }
 
     async fn steps(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
@@ -131,6 +154,27 @@ impl Recover {
         }
         Ok(())
     }
+}
+
+/// Recovers as `tidegate recover` does without options, for a node that starts. Any number of nodes may do it at once: each
+/// repair is made by one of them.
+pub(super) async fn at_start(global: GlobalArgs) -> anyhow::Result<()> {
+    let recover = Recover {
+        batch: BATCH,
+        ..Recover::default()
+    };
+    let mut summary = Summary::default();
+    let options = json!({ "batch": BATCH, "at_start": true });
+    recover
+        .recorded(&global.connect(2).await?.store, &options, &mut summary)
+        .await?;
+    tracing::info!(
+        recovery.run = summary.run,
+        examined = summary.examined,
+        repaired = summary.ids.len(),
+        "recovered before serving"
+    );
+    Ok(())
 }
 
 /// Removes messages without a live request; returns their number.

@@ -14,7 +14,7 @@ use humantime::parse_duration;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::GlobalArgs;
+use super::{GlobalArgs, recover};
 use crate::{
     database::{self, PoolSettings},
     file_limit,
@@ -44,6 +44,9 @@ pub(super) struct Serve {
     /// The most webhooks that this node delivers at once; 0: none
     #[arg(long, default_value_t = webhook::Options::default().concurrency)]
     webhooks: usize,
+    /// Run `tidegate recover` first, and serve when it has ended; any number of nodes may do so at once
+    #[arg(long)]
+    recover: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -109,6 +112,19 @@ impl Serve {
         let listened =
             database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
         raise_file_limit(self.limits.connection_limit);
+        if self.recover {
+            // With the time limits of a command: a node's statements are shorter.
+            let global = GlobalArgs {
+                database_url: Some(connected.location.url.clone()),
+                json: false,
+            };
+            tokio::select! {
+                recovered = recover::at_start(global) => {
+                    recovered.context("the recovery before serving has failed, so this node does not serve")?;
+                }
+                () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+            }
+        }
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => anyhow!("{listen} is in use by another program: stop it, or pass another --listen"),

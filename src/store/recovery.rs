@@ -110,6 +110,21 @@ pub struct WrongCount {
     pub requests: i64,
 }
 
+/// The requests in flight that one worker holds on one queue.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct LiveSends {
+    /// The queue.
+    pub queue: String,
+    /// The worker, if its claim named one.
+    pub worker: Option<String>,
+    /// How many.
+    pub requests: i64,
+    /// When the last of their leases runs out.
+    pub until: DateTime<Utc>,
+    /// In how many seconds, by the database's clock, rounded up.
+    pub seconds: i64,
+}
+
 /// The options of `redrive`.
 #[derive(Debug, Clone, Copy)]
 pub struct Redrive<'a> {
@@ -203,6 +218,16 @@ impl Store {
         run!(self, fetch_one query_as "recover.sql"(
             step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
+    }
+
+    /// The requests in flight under a live lease, of a kind or of all, whose lease ends no later than `until`; the
+    /// longest lease first.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn live_sends(&self, kind: Option<&str>, until: Option<DateTime<Utc>>) -> Result<Vec<LiveSends>> {
+        run!(self, fetch_all query_as "live_sends.sql"(kind, until))
     }
 
     /// One bounded batch of deadlines that no duty would find: `tidegate.recover_deadlines`.

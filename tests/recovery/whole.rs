@@ -37,7 +37,7 @@ fn figures(summary: &Value) -> Vec<String> {
 }
 
 /// Something of everything that may be wrong.
-async fn wreck(database: &TestDatabase) {
+pub(super) async fn wreck(database: &TestDatabase) {
     receipt(database, "direct", Some("ref")).await;
     let mut session = a_bit_of_everything(database).await;
     database
@@ -64,7 +64,7 @@ async fn wreck(database: &TestDatabase) {
         .await;
 }
 
-const FOUND: [&str; 9] = [
+pub(super) const FOUND: [&str; 9] = [
     "counted 2",
     "counts 1",
     "dated 2",

@@ -15,6 +15,8 @@ pub(super) struct Summary {
     /// Its record; none for a dry run, which leaves none.
     pub(super) run: Option<i64>,
     pub(super) dry_run: bool,
+    /// Requests whose leases outlasted the wait for them.
+    pub(super) still_leased: i64,
     pub(super) examined: i64,
     pub(super) reset: i64,
     pub(super) ended: i64,
@@ -52,6 +54,9 @@ impl Summary {
     pub(super) fn print(&self) {
         let would = if self.dry_run { "would be " } else { "" };
         outln!("{} live requests examined", self.examined);
+        if self.still_leased > 0 {
+            outln!("{} still under a lease after the wait, left alone", self.still_leased);
+        }
         for queue in &self.storages {
             outln!("queue {queue} without its table, its counters or free numbers, {would}made");
         }
