@@ -50,6 +50,19 @@ create table tidegate.policy_change (
 );
 create index policy_change_kind_stage_version_idx on tidegate.policy_change (kind, stage, version);
 
+-- What was observed when the baseline of contracts was recorded last.
+create table tidegate.contract_baseline (
+  kind         text not null,
+  stage        tidegate.stage not null,
+  member       text not null,
+  value        numeric not null,
+  recorded_at  timestamptz not null default tidegate.clock(),
+  actor        text not null default session_user,
+  on_behalf_of text,
+  primary key (kind, stage, member),
+  constraint contract_baseline_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade
+);
+
 -- Append-only: the calls that one settle reported, one row a kind; folded by the second.
 create table tidegate.call_sample (
   kind       text not null,

@@ -23,6 +23,7 @@ mod pause;
 mod recover;
 mod redrive;
 mod serve;
+mod since;
 mod status;
 mod submit;
 mod table;
@@ -101,7 +102,7 @@ enum Command {
     /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
     Contract(contract::Contract),
-    /// Compare the history of requests with the rules
+    /// Compare the histories of requests with the rules
     #[command(subcommand)]
     Audit(audit::Audit),
     /// Search for violations of invariants

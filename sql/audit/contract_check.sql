@@ -3,11 +3,15 @@
 --
 -- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or
 -- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` is whether the
--- `observed` value is within the `bound`. Reads no more than the newest keys and requests, and the calls of the last
--- five minutes. Raises TG007, with the place, for an invalid assertion.
+-- `observed` value is within the `bound`. `value` is its number, null if nothing was measured, or if it is none;
+-- `baseline` is the number that `contract_record` stored last. A bound may be {"baseline_times": 1.2, "plus": 0.01}: so
+-- many times the baseline, and so much more; it does not hold where a value was measured and no baseline is stored.
+-- Reads no more than the newest keys and requests, and the calls of the last five minutes. Raises TG007, with the
+-- place, for an invalid assertion.
 create or replace function tidegate.contract_check(assertions jsonb)
   returns table (
-    place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
+    place integer, kind text, stage tidegate.stage, type text, member text, holds boolean, observed text, bound text,
+    value numeric, baseline numeric, detail text
   )
   language plpgsql stable security definer
   set plan_cache_mode = force_generic_plan
@@ -33,7 +37,21 @@ begin
   end loop;
 
   return query
-    select a.number::integer, p.kind, p.stage, m.type, o.holds, o.observed, o.bound, o.detail
+    select
+      a.number::integer, p.kind, p.stage, m.type, m.member,
+      case when r.is_missing then o.value is null else o.holds end,
+      o.observed,
+      case
+        when r.is_missing then format('%s %s · baseline%s', m.member, r.times, r.plus)
+        else o.bound || case when r.times is not null
+          then format(' = %s · %s%s', r.times, trim_scale(round(b.value, 6)), r.plus) else '' end
+      end,
+      o.value, b.value,
+      nullif(concat_ws('; ',
+        case when r.is_missing and o.value is not null
+          then 'there was no baseline; `tidegate contract check --record` stores one' end,
+        o.detail
+      ), '')
     from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
     join tidegate_internal.contract_members() with ordinality as m
       on m.type = a.value ->> 'type' and a.value ? m.member
@@ -41,7 +59,20 @@ begin
       on p.kind = coalesce(a.value ->> 'kind', p.kind) and p.stage::text = coalesce(a.value ->> 'stage', p.stage::text)
       and p.stage = coalesce(m.about, p.stage)
     join tidegate.kind as k on k.name = p.kind and (p.stage = 'tx' or k.flow = 'decrypt')
-    cross join lateral tidegate_internal.contract_observe(p.kind, p.stage, m.member, a.value -> m.member) as o
+    left join tidegate.contract_baseline as b on b.kind = p.kind and b.stage = p.stage and b.member = m.member
+    cross join lateral (
+      select
+        (g.bound ->> 'baseline_times')::numeric as times, ' + ' || (g.bound ->> 'plus') as plus,
+        jsonb_typeof(g.bound) = 'object' and b.value is null as is_missing,
+        case when jsonb_typeof(g.bound) = 'object'
+          then to_jsonb(trim_scale(greatest(
+            b.value * (g.bound ->> 'baseline_times')::numeric + coalesce((g.bound ->> 'plus')::numeric, 0), 0
+          )))
+          else g.bound
+        end as bound
+      from (select a.value -> m.member) as g(bound)
+    ) as r
+    cross join lateral tidegate_internal.contract_observe(p.kind, p.stage, m.member, r.bound) as o
     order by a.number, p.kind, p.stage, m.ordinality;
 end;
 $$;

@@ -1,9 +1,10 @@
 -- contract_observe: Evaluates one member of an assertion: observed value, bound, and whether it holds.
 --
--- Without measurements an assertion holds, with a note in its detail.
+-- Without measurements an assertion holds, with a note in its detail. `value` is the observed number, times in
+-- milliseconds; null without measurements, and for members that are no number.
 create or replace function tidegate_internal.contract_observe(
   p_kind text, p_stage tidegate.stage, p_member text, p_bound jsonb,
-  out holds boolean, out observed text, out bound text, out detail text
+  out holds boolean, out observed text, out bound text, out value numeric, out detail text
 )
   language plpgsql stable as $$
 declare
@@ -35,7 +36,8 @@ begin
           v_policy.deadline_ms - v_policy.margin_ms
         )
       ];
-      holds := greatest(v_figures[1], v_figures[2]) * interval '1 ms' <= v_time;
+      value := greatest(v_figures[1], v_figures[2]);
+      holds := value * interval '1 ms' <= v_time;
       observed := format('%s ms', trim_scale(round(v_figures[1], 3)));
       bound := format('%s %s ms', p_member, trim_scale(extract(epoch from v_time) * 1000));
       detail := tidegate_internal.w_retry_text(v_policy) || case
@@ -48,6 +50,7 @@ begin
       select c.calls, c.failures, coalesce(c.failures::numeric / nullif(c.calls, 0), 0) as p_drop into v_found
       from tidegate.calls_since(p_kind, p_stage, tidegate.clock() - interval '5 minutes') as c;
       v_figures := array[tidegate.p_ok(v_found.p_drop, v_force.attempts)];
+      value := case when v_found.calls > 0 then v_figures[1] end;
       holds := v_figures[1] >= (p_bound #>> '{}')::numeric;
       -- Truncated, because rounding up could show a bound as reached.
       observed := 'p_ok ' || trim_scale(trunc(v_figures[1], 6));
@@ -77,6 +80,7 @@ begin
       observed := format('dedup_window %s', v_policy.dedup_window);
 
     when 'span_reorder_le' then
+      value := extract(epoch from v_policy.span_reorder) * 1000;
       v_found := tidegate_internal.contract_keys(p_kind, v_time);
       holds := v_policy.span_reorder <= v_time and v_policy.dedup_window >= v_time and v_found.short = 0;
       observed := format('span_reorder %s, dedup_window %s', v_policy.span_reorder, v_policy.dedup_window);
@@ -118,19 +122,19 @@ begin
 
     when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le', 'p99_ms_le' then
       select * into v_found from tidegate.sli as s where s.kind = p_kind and s.stage = p_stage;
+      value := (to_jsonb(v_found) ->> v_name)::numeric;
       v_figures := array[
-        (to_jsonb(v_found) ->> v_name)::numeric,
         case when p_bound = '"slo_p99_ms"' then v_found.slo_p99_ms else (p_bound #>> '{}')::numeric end
       ];
       -- A kind may have no target.
-      holds := coalesce(v_figures[1] <= v_figures[2], true);
-      observed := format('%s %s', v_name, trim_scale(coalesce(v_figures[1], 0)));
+      holds := coalesce(value <= v_figures[1], true);
+      observed := format('%s %s', v_name, trim_scale(coalesce(value, 0)));
       if p_bound = '"slo_p99_ms"' then
-        bound := bound || ' = ' || coalesce(v_figures[2]::text, 'none');
+        bound := bound || ' = ' || coalesce(v_figures[1]::text, 'none');
       end if;
       detail := case
-        when v_figures[2] is null then 'the kind has no latency target'
-        when v_figures[1] is null then v_unmeasured
+        when v_figures[1] is null then 'the kind has no latency target'
+        when value is null then v_unmeasured
         when p_member = 'dup_drop_rate_le' then 'of the submissions in 5 minutes'
         else format('%s calls for %s requests in 5 minutes', v_found.calls, v_found.requests)
       end;

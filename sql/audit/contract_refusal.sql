@@ -35,6 +35,16 @@ begin
     if v_member.member is null and v_member.key not in ('kind', 'stage') then
       return format('there is no "%s" in %s; it has type, kind, stage, %s', v_member.key, v_type, v_known);
     end if;
+    -- A bound may be relative to its baseline.
+    if v_member.member ~ '_(le|ge)$' and jsonb_typeof(v_member.value) = 'object' then
+      continue when v_member.value - '{baseline_times,plus}'::text[] = '{}'
+        and jsonb_typeof(v_member.value -> 'baseline_times') = 'number'
+        and v_member.value -> 'baseline_times' between '0' and '1000'
+        and (not v_member.value ? 'plus' or jsonb_typeof(v_member.value -> 'plus') = 'number'
+          and v_member.value -> 'plus' between '-1000000000' and '1000000000');
+      return format('"%s" is relative as {"baseline_times": 1.2, "plus": 0.01}: 0 to 1000 times the baseline, and up '
+        'to a billion more or less, which may be left out; not %s', v_member.key, v_member.value);
+    end if;
     select t.words into v_expected
     from (values
       ('kind', jsonb_typeof(v_member.value) = 'string', 'the name of a kind'),

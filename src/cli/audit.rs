@@ -3,37 +3,121 @@
 use std::process::ExitCode;
 
 use chrono::SecondsFormat;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    GlobalArgs, exit_code, print_json,
+    Connected, GlobalArgs, exit_code, print_json,
+    since::Since,
     table::{or_dash, plain, table},
 };
 use crate::{request::RequestId, store::AuditStep};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Audit {
-    /// Show a request's history step by step, each compared with the rules and the bounds
-    #[command(after_help = "Exit status: 0 nothing is wrong, 3 something is, 1 error.")]
-    Replay {
-        /// The job id
-        id: RequestId,
-    },
+    /// Show a request's history step by step, each compared with the rules and the bounds; or compare those of many, and
+    /// show what is wrong
+    #[command(
+        after_help = "With --kind or --since, --json prints an object a line: each life with findings, and last \
+                            the figures of all.\n\
+                            Exit status: 0 nothing is wrong, 3 something is, 1 error."
+    )]
+    Replay(Replay),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// The job id
+    #[arg(required_unless_present_any = ["kind", "since"], conflicts_with_all = ["kind", "since"])]
+    id: Option<RequestId>,
+    /// All requests of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// All requests that were submitted since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
+    #[arg(long, value_parser = Since::parse)]
+    since: Option<Since>,
+    /// Requests per statement
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..=10_000))]
+    batch: i32,
+}
+
+/// The figures of many lives.
+#[derive(Debug, Default, Serialize)]
+struct Figures {
+    /// How many lives were audited.
+    lives: i64,
+    /// How many of these have ended.
+    ended: i64,
+    /// How many have findings.
+    wrong: usize,
+    findings: usize,
 }
 
 impl Audit {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
-        let Self::Replay { id } = self;
+        let Self::Replay(replay) = self;
         let connected = global.connect(1).await?;
-        let steps = connected.store.audit_replay(id).await?;
-        let findings = steps.iter().filter(|step| step.finding.is_some()).count();
-        if connected.json {
-            print_json(&json!({ "job_id": id, "sound": findings == 0, "steps": steps }))?;
-        } else {
-            print(id, &steps, findings);
+        match replay.id {
+            Some(id) => one(&connected, id).await,
+            None => replay.many(&connected).await,
         }
-        Ok(exit_code(findings == 0))
+    }
+}
+
+async fn one(connected: &Connected, id: RequestId) -> anyhow::Result<ExitCode> {
+    let steps = connected.store.audit_replay(id).await?;
+    let findings = steps.iter().filter(|step| step.finding.is_some()).count();
+    if connected.json {
+        print_json(&json!({ "job_id": id, "sound": findings == 0, "steps": steps }))?;
+    } else {
+        print(id, &steps, findings);
+    }
+    Ok(exit_code(findings == 0))
+}
+
+impl Replay {
+    /// Page by page, each life with findings as it is found, so that the memory is that of a page however many they are.
+    async fn many(self, connected: &Connected) -> anyhow::Result<ExitCode> {
+        let store = &connected.store;
+        // The HTTP spelling is accepted too.
+        let kind = self.kind.map(|kind| kind.replace('-', "_"));
+        let since = match self.since {
+            Some(since) => Some(since.at(store).await?),
+            None => None,
+        };
+        let mut figures = Figures::default();
+        let mut next = Some(None);
+        while let Some(after) = next {
+            let page = store.audit_lives(kind.as_deref(), since, after, self.batch).await?;
+            figures.lives += page.examined;
+            figures.ended += page.ended;
+            figures.wrong += page.wrong.len();
+            for life in page.wrong {
+                figures.findings += life.findings.len();
+                if connected.json {
+                    outln!("{}", serde_json::to_string(&life)?);
+                    continue;
+                }
+                outln!("{} {} {}", life.job_id, plain(&life.kind), life.state);
+                for finding in life.findings {
+                    outln!("  WRONG: {}", plain(&finding));
+                }
+            }
+            next = page.next_after.map(Some);
+        }
+        if connected.json {
+            outln!("{}", serde_json::to_string(&figures)?);
+        } else {
+            let Figures {
+                lives,
+                ended,
+                wrong,
+                findings,
+            } = figures;
+            outln!("{lives} lives, {ended} of them ended: {wrong} with {findings} findings");
+        }
+        Ok(exit_code(figures.wrong == 0))
     }
 }
 

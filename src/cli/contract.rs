@@ -18,6 +18,10 @@ pub(super) enum Contract {
     Check {
         /// A JSON array of assertions [default: the contract of the built-in kinds]
         file: Option<PathBuf>,
+        /// Also store the observed values as the baseline of later checks, which shows them, and which bounds may be
+        /// relative to
+        #[arg(long)]
+        record: bool,
     },
     /// Print the contract of the built-in kinds, as a template
     Show,
@@ -25,15 +29,20 @@ pub(super) enum Contract {
 
 impl Contract {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
-        let Self::Check { file } = self else {
+        let Self::Check { file, record } = self else {
             outln!("{}", BUILT_IN.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         let assertions = read(file)?;
         let connected = global.connect(1).await?;
-        let rows = connected.store.contract_check(&assertions).await?;
+        let rows = if record {
+            connected.store.contract_record(&assertions).await?
+        } else {
+            connected.store.contract_check(&assertions).await?
+        };
         let (all, violated) = (rows.len(), rows.iter().filter(|row| !row.holds).count());
-        let header = "holds  assertion  kind  stage  type  observed  bound  detail";
+        let recorded = rows.iter().filter(|row| record && row.value.is_some()).count();
+        let header = "holds  assertion  kind  stage  type  observed  bound  baseline  detail";
         connected.print_rows(rows, "there is no assertion", header, |row| {
             [
                 if row.holds { "yes" } else { "NO" }.to_owned(),
@@ -43,13 +52,18 @@ impl Contract {
                 row.r#type,
                 row.observed,
                 row.bound,
+                or_dash(row.baseline),
                 or_dash(row.detail),
             ]
         })?;
-        match violated {
-            _ if connected.json => {}
-            0 => outln!("\nall {all} hold"),
-            violated => outln!("\n{violated} of {all} do not hold"),
+        if !connected.json {
+            if record {
+                outln!("\n{recorded} observed values are the baseline now");
+            }
+            match violated {
+                0 => outln!("\nall {all} hold"),
+                violated => outln!("\n{violated} of {all} do not hold"),
+            }
         }
         Ok(exit_code(violated == 0))
     }

@@ -1,14 +1,14 @@
 //! `tidegate redrive`
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
     GlobalArgs, exit_code, next_batch, print_json,
+    since::Since,
     table::{plain, print_first},
 };
 use crate::store::{Redrive as Step, Store};
@@ -25,7 +25,7 @@ pub(super) struct Redrive {
     #[arg(long)]
     kind: Option<String>,
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
-    #[arg(long, value_parser = since)]
+    #[arg(long, value_parser = Since::parse)]
     since: Option<Since>,
     /// Only errors of this code; without it, all but `cancelled`, `outcome_unknown`, and requests whose at-most-once
     /// send began
@@ -40,19 +40,6 @@ pub(super) struct Redrive {
     /// Only list the requests that would be submitted again
     #[arg(long)]
     dry_run: bool,
-}
-
-/// A point in time, or a time before now.
-#[derive(Debug, Clone, Copy)]
-enum Since {
-    At(DateTime<Utc>),
-    Ago(Duration),
-}
-
-fn since(text: &str) -> Result<Since, &'static str> {
-    let at = DateTime::parse_from_rfc3339(text).map(|at| Since::At(at.into()));
-    at.or_else(|_| humantime::parse_duration(text).map(Since::Ago))
-        .map_err(|_| "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h")
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -94,8 +81,7 @@ impl Redrive {
             dry_run: self.dry_run,
             kind: self.kind.as_deref(),
             since: match self.since {
-                Some(Since::At(at)) => Some(at),
-                Some(Since::Ago(ago)) => Some(store.time_ago(ago).await?),
+                Some(since) => Some(since.at(store).await?),
                 None => None,
             },
             code: self.code.as_deref(),

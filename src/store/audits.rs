@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use sqlx::{Connection as _, FromRow};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::{Store, columns::milliseconds};
 use crate::{error::Result, request::RequestId};
 
 /// One assertion of a contract for one stage of one kind, with the observed figure.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct ContractRow {
     /// The number of its assertion, from 1.
     pub place: i32,
@@ -22,14 +22,47 @@ pub struct ContractRow {
     pub stage: String,
     /// The type of the assertion, such as `timeout_upper_bound`.
     pub r#type: String,
+    /// Its member, such as `W_retry_le`.
+    pub member: String,
     /// Whether the observed figure is within the bound.
     pub holds: bool,
     /// The observed figure, with its unit.
     pub observed: String,
     /// The asserted bound, with its unit.
     pub bound: String,
+    /// The observed figure as a number, times in milliseconds; none: nothing was measured, or it is no number.
+    pub value: Option<f64>,
+    /// That number when the baseline was recorded last.
+    pub baseline: Option<f64>,
     /// The source of the figures, or the cause of a broken bound.
     pub detail: Option<String>,
+}
+
+/// One page of lives that were audited.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct AuditPage {
+    /// How many.
+    pub examined: i64,
+    /// How many of these have ended.
+    pub ended: i64,
+    /// Those with findings.
+    #[sqlx(json)]
+    pub wrong: Vec<WrongLife>,
+    /// The begin of the next page; none at the end.
+    pub next_after: Option<Uuid>,
+}
+
+/// A life that breaks rules or bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongLife {
+    /// The request.
+    pub job_id: Uuid,
+    /// Its kind.
+    pub kind: String,
+    /// Its status.
+    pub state: String,
+    /// The broken rules and bounds, each after the number of its transition if it is about one.
+    pub findings: Vec<String>,
 }
 
 /// One transition of a request; without a number, the summary of all.
@@ -111,6 +144,32 @@ impl Store {
     /// An invalid contract, a database error.
     pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>> {
         run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
+    }
+
+    /// Stores the observed values of a contract as the baseline of later checks, and then checks it:
+    /// `tidegate.contract_record`.
+    ///
+    /// # Errors
+    ///
+    /// An invalid contract, a database error.
+    pub async fn contract_record(&self, assertions: &RawValue) -> Result<Vec<ContractRow>> {
+        run!(self, fetch_all query_as "contract_record.sql"(assertions.get(), self.actor.as_deref()))
+    }
+
+    /// One page of lives that were submitted since a time, the oldest first, each compared with the rules and the bounds:
+    /// `tidegate.audit_lives`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, a database error.
+    pub async fn audit_lives(
+        &self,
+        kind: Option<&str>,
+        since: Option<DateTime<Utc>>,
+        after: Option<Uuid>,
+        batch: i32,
+    ) -> Result<AuditPage> {
+        run!(self, fetch_one query_as "audit_lives.sql"(kind, since, after, batch))
     }
 
     /// The transitions of a request, compared with the rules and the bounds: `tidegate.audit_replay`.

@@ -319,6 +319,7 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
         "select from tidegate.request as r cross join lateral tidegate.audit_replay(r.id)",
         r#"select from tidegate.contract_check('[{"type": "semantics", "sem": "at_least_once", "no_side_effect_dup": true},
              {"type": "sli", "retry_rate_le": 1, "dup_drop_rate_le": 1}]')"#,
+        "select tidegate.audit_lives('direct', now() - interval '1 hour')",
     ] {
         run(&mut reader, audit).await;
     }
@@ -335,6 +336,7 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
         "worker_seen('w', '{}', '{}')",
         "recover()",
         "pause()",
+        "contract_record('[]')",
     ] {
         is_denied(&mut reader, &format!("select * from tidegate.{call}")).await;
     }

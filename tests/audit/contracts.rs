@@ -408,6 +408,44 @@ async fn a_latency_target_is_compared_with_the_percentile_of_the_last_five_minut
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_measured_bound_may_be_relative_and_what_was_not_measured_holds() {
+    let database = TestDatabase::new().await;
+    let relative = json!({"baseline_times": 1});
+    let contract = json!([
+        {"type": "timeout_upper_bound", "W_retry_le": relative},
+        {"type": "retry_success_prob", "p_ok_ge": relative},
+        {"type": "sli", "timeout_rate_le": relative, "retry_rate_le": relative, "error_ratio_le": relative},
+        {"type": "sli", "p99_ms_le": relative},
+        {"type": "dedup_window", "span_reorder_le": relative},
+        {"type": "sli", "dup_drop_rate_le": {"baseline_times": 0, "plus": -1}},
+    ]);
+    let unmeasured = check(&database, &contract).await;
+    let violated: Vec<_> = unmeasured.iter().filter(|row| row.contains(": NO | ")).collect();
+    let known = ["W_retry_le", "span_reorder_le"];
+    assert!(
+        violated
+            .iter()
+            .all(|row| known.iter().any(|member| row.contains(member))),
+        "{violated:#?}"
+    );
+    assert_eq!(violated.len(), 10, "the policies are always known");
+
+    calls(&database, 10, 30, 20, 7).await;
+    database
+        .execute("update tidegate.call_sample set latency_ms = '{900}'")
+        .await;
+    // It compares with the baseline of before, of which there is none, and stores what it has observed.
+    let recording = format!("from tidegate.contract_record('{contract}', actor => 'ann') where not holds");
+    assert_eq!(database.number(&format!("select count(*) {recording}")).await, 15);
+    assert_eq!(database.number(&format!("select count(*) {recording}")).await, 0);
+    // What was recorded is within bounds that are equal to it, to the last digit.
+    let recorded = check(&database, &contract).await;
+    assert!(recorded.iter().all(|row| row.contains(": holds | ")), "{recorded:#?}");
+    let actors = "select string_agg(distinct on_behalf_of, ' ') || ' ' || count(*) from tidegate.contract_baseline";
+    assert_eq!(database.value(actors).await, "ann 15");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
     let database = TestDatabase::new().await;
     let good = json!({"type": "dedup_window", "span_reorder_le": "1 hour"});
@@ -482,6 +520,26 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
         (
             json!({"type": "sli", "retry_rate_le": -0.1}),
             "\"retry_rate_le\" is a number, 0 or more",
+        ),
+        (
+            json!({"type": "sli", "retry_rate_le": {"baseline_times": -1}}),
+            "\"retry_rate_le\" is relative as {\"baseline_times\": 1.2",
+        ),
+        (
+            json!({"type": "sli", "retry_rate_le": {"plus": 1}}),
+            "\"retry_rate_le\" is relative as",
+        ),
+        (
+            json!({"type": "sli", "retry_rate_le": {"baseline_times": 1, "plus": null}}),
+            "\"retry_rate_le\" is relative as",
+        ),
+        (
+            json!({"type": "sli", "retry_rate_le": {"baseline_times": 1, "minus": 1}}),
+            "\"retry_rate_le\" is relative as",
+        ),
+        (
+            json!({"type": "retry_success_prob", "p_ok_ge": {"baseline_times": 1001}}),
+            "\"p_ok_ge\" is relative as",
         ),
         (
             json!({"type": "sli", "retry_rate_le": 1, "kind": 1}),
