@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// A request's id, and its caller's `job_id`: a `UUIDv7` made in the database.
@@ -175,15 +176,18 @@ pub struct Phases {
     pub body: Duration,
 }
 
+/// JSON as text that was not parsed.
+pub type JsonText = Box<RawValue>;
+
 /// A request as a stage sees it: claimed, and held under a lease while the stage runs.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct Request<P = JsonText> {
     /// The request; also the idempotency key towards the downstream.
     pub id: RequestId,
     /// Its kind, in snake case.
     pub kind: String,
-    /// The submitted payload, as JSON text.
-    pub payload: Box<RawValue>,
+    /// The submitted payload.
+    pub payload: P,
     /// Which attempt of this stage this is, from 1. At the tx stage, an attempt above 1 means that an earlier sender
     /// may have succeeded.
     pub attempt: u32,
@@ -195,4 +199,44 @@ pub struct Request {
     pub submitter: Option<String>,
     /// The time limits of the parts of this call; none: those of the stage.
     pub phases: Option<Phases>,
+    /// The token of the lease, which `tidegate.claim` shows: another for each claim of the request.
+    pub lease_token: i64,
+    /// Cancelled when the stage has answered or its call is dropped (the lease is lost, the timeout has passed, the
+    /// worker stops), for tasks that the stage has spawned.
+    pub cancellation: CancellationToken,
+}
+
+impl<P> Request<P> {
+    /// The first attempt of a request that no database has, for tests of stages.
+    #[must_use]
+    pub fn example(kind: impl Into<String>, payload: P) -> Self {
+        Self {
+            id: RequestId(Uuid::now_v7()),
+            kind: kind.into(),
+            payload,
+            attempt: 1,
+            attempts_max: 3,
+            deadline_at: Utc::now() + Duration::from_secs(3600),
+            submitter: None,
+            phases: None,
+            lease_token: 0,
+            cancellation: CancellationToken::new(),
+        }
+    }
+
+    /// The same request with another payload.
+    pub(crate) fn with_payload<Q>(&self, payload: Q) -> Request<Q> {
+        Request {
+            id: self.id,
+            kind: self.kind.clone(),
+            payload,
+            attempt: self.attempt,
+            attempts_max: self.attempts_max,
+            deadline_at: self.deadline_at,
+            submitter: self.submitter.clone(),
+            phases: self.phases,
+            lease_token: self.lease_token,
+            cancellation: self.cancellation.clone(),
+        }
+    }
 }

@@ -3,21 +3,52 @@
 //! The engine holds the request's lease while a stage runs and settles it by the value that the stage returns; a stage
 //! never touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards
 //! the downstream, the request's id is the idempotency key.
+//!
+//! A stage declares the type of its payloads. A request whose payload does not parse is never sent, and ends in failure
+//! with the code `invalid_payload`.
+//!
+//! ```
+//! use serde::Deserialize;
+//! use tidegate::{request::Request, stage::{Sent, Stages}};
+//!
+//! #[derive(Deserialize)]
+//! struct Payout {
+//!     to: String,
+//!     cents: u64,
+//! }
+//!
+//! let stages = Stages::new().send("payout", |request: Request<Payout>| async move {
+//!     let Payout { to, cents } = request.payload;
+//!     // Call the downstream here, with `request.id` as the idempotency key.
+//!     Sent::response(format!("{cents} cents to {to}"))
+//! });
+//! ```
 
+mod closure;
 mod effect;
+mod payload;
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 pub(crate) use self::effect::AnyEffect;
 pub use self::effect::Effect;
+use self::{
+    closure::{CheckFn, SendFn},
+    payload::Typed,
+};
+pub use crate::request::JsonText;
 use crate::request::{Request, RequestError, Stage};
 
 /// Asks whether a request can run now.
 pub trait Readiness: Send + Sync + 'static {
+    /// The payload of its requests; [`JsonText`] for the text as it is stored, unparsed.
+    type Payload: DeserializeOwned + Send + Sync + 'static;
+
     /// Checks one request. Dropped when the lease is lost, the policy's timeout passes or the worker stops.
-    fn check(&self, request: &Request) -> impl Future<Output = Check> + Send;
+    fn check(&self, request: &Request<Self::Payload>) -> impl Future<Output = Check> + Send;
 }
 
 /// The answer of a readiness check.
@@ -44,15 +75,26 @@ pub enum Check {
 
 /// Sends a request downstream.
 pub trait Transact: Send + Sync + 'static {
+    /// The payload of its requests; [`JsonText`] for the text as it is stored, unparsed.
+    type Payload: DeserializeOwned + Send + Sync + 'static;
+
     /// Sends one request. Called only while the lease holds, and no earlier than the rate limit allows.
-    fn send(&self, request: &Request) -> impl Future<Output = Sent> + Send;
+    fn send(&self, request: &Request<Self::Payload>) -> impl Future<Output = Sent> + Send;
 
     /// Searches for the receipt of an earlier attempt; called before every attempt but the first.
+    ///
+    /// By default it finds none, and the request is sent again: right for a downstream that recognises the request's id
+    /// as an idempotency key, or where a repeated send does no harm.
     ///
     /// # Errors
     ///
     /// When the search fails; the request is then not sent but tried again later.
-    fn find_receipt(&self, request: &Request) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send;
+    fn find_receipt(
+        &self,
+        _request: &Request<Self::Payload>,
+    ) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send {
+        std::future::ready(Ok(None))
+    }
 }
 
 /// The downstream's acknowledgement that it took a request.
@@ -84,6 +126,48 @@ pub enum Sent {
     Rejected(RequestError),
 }
 
+impl Sent {
+    /// The downstream took it, and this is its response.
+    #[must_use]
+    pub fn response(response: impl Serialize) -> Self {
+        match serde_json::to_value(response) {
+            Ok(response) => Self::Receipt(Receipt {
+                reference: None,
+                response: Some(response),
+            }),
+            Err(error) => Self::rejected(
+                "unstorable_response",
+                format!("the downstream took it, but its response is no JSON: {error}"),
+            ),
+        }
+    }
+
+    /// The downstream took it, and its response comes under this name.
+    #[must_use]
+    pub fn receipt(reference: impl Into<String>) -> Self {
+        Self::Receipt(Receipt {
+            reference: Some(reference.into()),
+            response: None,
+        })
+    }
+
+    /// Another attempt may succeed, and this one may have arrived.
+    #[must_use]
+    pub fn retry(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Retry {
+            error: RequestError::new(code, message, true),
+            after: None,
+            may_have_left: true,
+        }
+    }
+
+    /// The downstream refused it permanently.
+    #[must_use]
+    pub fn rejected(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Rejected(RequestError::new(code, message, false))
+    }
+}
+
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// [`Readiness`] behind a pointer, for the table of stages.
@@ -93,7 +177,12 @@ pub(crate) trait AnyReadiness: Send + Sync {
 
 impl<S: Readiness> AnyReadiness for S {
     fn check<'a>(&'a self, request: &'a Request) -> Pending<'a, Check> {
-        Box::pin(Readiness::check(self, request))
+        Box::pin(async move {
+            match Typed::of(request) {
+                Ok(request) => Readiness::check(self, &request).await,
+                Err(error) => Check::Failed(error),
+            }
+        })
     }
 }
 
@@ -105,11 +194,22 @@ pub(crate) trait AnyTransact: Send + Sync {
 
 impl<S: Transact> AnyTransact for S {
     fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent> {
-        Box::pin(Transact::send(self, request))
+        Box::pin(async move {
+            match Typed::of(request) {
+                Ok(request) => Transact::send(self, &request).await,
+                Err(error) => Sent::Rejected(error),
+            }
+        })
     }
 
     fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
-        Box::pin(Transact::find_receipt(self, request))
+        Box::pin(async move {
+            match Typed::of(request) {
+                Ok(request) => Transact::find_receipt(self, &request).await,
+                // No attempt can have sent it, unless an earlier program parsed it; `send` rejects it.
+                Err(_) => Ok(None),
+            }
+        })
     }
 }
 
@@ -147,6 +247,29 @@ impl Stages {
     #[must_use]
     pub fn transact(self, kind: impl Into<String>, stage: impl Transact) -> Self {
         self.insert(kind.into(), Arc::new(stage), None)
+    }
+
+    /// Runs a closure for the readiness checks of `kind`, as [`Readiness::check`].
+    #[must_use]
+    pub fn check<P, F, R>(mut self, kind: impl Into<String>, check: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(Request<P>) -> R + Send + Sync + 'static,
+        R: Future<Output = Check> + Send + 'static,
+    {
+        self.readiness.insert(kind.into(), Arc::new(CheckFn::new(check)));
+        self
+    }
+
+    /// Runs a closure for the sends of `kind`, as [`Transact::send`]. It finds no receipts of earlier attempts.
+    #[must_use]
+    pub fn send<P, F, R>(self, kind: impl Into<String>, send: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(Request<P>) -> R + Send + Sync + 'static,
+        R: Future<Output = Sent> + Send + 'static,
+    {
+        self.insert(kind.into(), Arc::new(SendFn::new(send)), None)
     }
 
     /// Runs `stage` for the sends of `kind`, and commits each receipt together with its effect.

@@ -149,5 +149,6 @@ mod worker {
     pub mod calls;
     pub mod lives;
     pub mod news;
+    pub mod payloads;
     pub mod shared_queues;
 }

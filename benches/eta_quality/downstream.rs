@@ -9,8 +9,8 @@ use std::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate::{
-    request::{Request, RequestError, RequestId},
-    stage::{Receipt, Sent, Transact},
+    request::{Request, RequestId},
+    stage::{JsonText, Receipt, Sent, Transact},
     store::{Response, Store},
 };
 use tokio::time::{Instant, sleep_until};
@@ -71,6 +71,8 @@ impl Downstream {
 }
 
 impl Transact for Downstream {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         let payload: Payload = serde_json::from_str(request.payload.get()).unwrap();
         let service = self.schedule.services[payload.place];
@@ -78,9 +80,5 @@ impl Transact for Downstream {
         // The receipt must be stored first; the service time is long enough for that.
         tokio::spawn(self.clone().answer(request.id, service));
         Sent::Receipt(Receipt::default())
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }

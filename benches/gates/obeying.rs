@@ -17,8 +17,8 @@ use rand_distr::{Distribution, Exp};
 use reqwest::Client;
 use tidegate::{
     config::DatabaseLocation,
-    request::{Request, RequestError},
-    stage::{Receipt, Sent, Stages, Transact},
+    request::Request,
+    stage::{JsonText, Receipt, Sent, Stages, Transact},
     worker::{self, WorkerOptions},
 };
 use tokio::{
@@ -87,15 +87,13 @@ impl Load {
 struct Noop;
 
 impl Transact for Noop {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(serde_json::Value::Bool(true)),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

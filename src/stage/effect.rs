@@ -4,7 +4,7 @@ use std::future::Future;
 
 use sqlx::PgConnection;
 
-use super::{Pending, Receipt, Transact};
+use super::{Pending, Receipt, Transact, payload::Typed};
 use crate::request::Request;
 
 /// A [`Transact`] stage whose receipts have an effect in Tidegate's own database, in tables of the embedder's.
@@ -26,7 +26,7 @@ pub trait Effect: Transact {
     fn write(
         &self,
         transaction: &mut PgConnection,
-        request: &Request,
+        request: &Request<Self::Payload>,
         receipt: &Receipt,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }
@@ -48,6 +48,9 @@ impl<S: Effect> AnyEffect for S {
         request: &'a Request,
         receipt: &'a Receipt,
     ) -> Pending<'a, Result<(), sqlx::Error>> {
-        Box::pin(Effect::write(self, transaction, request, receipt))
+        Box::pin(async move {
+            let request = Typed::of(request).map_err(|error| sqlx::Error::Decode(error.message.into()))?;
+            Effect::write(self, transaction, &request, receipt).await
+        })
     }
 }

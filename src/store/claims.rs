@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -79,6 +80,8 @@ impl FromRow<'_, PgRow> for Claimed {
                     first_byte,
                     body,
                 }),
+                lease_token: lease.token,
+                cancellation: CancellationToken::new(),
             },
             slot: Slot::reserved(row.try_get("reserved_at_us")?, row.try_get("send_in_us")?),
             timeout: from_milliseconds(row.try_get::<i32, _>("timeout_ms")?),

@@ -48,6 +48,8 @@ impl Call {
         if let Some(outcome) = self.not_begun() {
             return self.uncalled(outcome);
         }
+        // Cancels tasks that the stage has spawned, whether this call ends or is dropped.
+        let _over = self.claimed.request.cancellation.clone().drop_guard();
         let Shared { stages, .. } = &*self.queue.shared;
         let kind = &self.claimed.request.kind;
         let is_send = self.queue.stage == Stage::Tx;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate::{
     request::Request,
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     worker::{self, WorkerOptions},
 };
 use tokio::{sync::Notify, task::JoinSet};
@@ -144,15 +144,13 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
 struct Instant;
 
 impl Transact for Instant {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, tidegate::request::RequestError> {
-        Ok(None)
     }
 }
 
@@ -160,6 +158,8 @@ impl Transact for Instant {
 struct Held(Arc<Notify>);
 
 impl Readiness for Held {
+    type Payload = JsonText;
+
     async fn check(&self, _: &Request) -> Check {
         self.0.notified().await;
         Check::Ready

@@ -7,8 +7,8 @@ use tidegate::{
     http::{HttpOptions, Node, serve},
     listener,
     news::Announcer,
-    request::{Request, RequestError, RequestId},
-    stage::{Receipt, Sent, Transact},
+    request::{Request, RequestId},
+    stage::{JsonText, Receipt, Sent, Transact},
     store::{Response, Store},
 };
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
@@ -232,16 +232,14 @@ async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
 struct Slow;
 
 impl Transact for Slow {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(json!({"ok": true})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 
 use serde_json::json;
 use tidegate::{
-    request::{Request, RequestError, RequestId},
-    stage::{Check, Readiness, Receipt, Sent, Transact},
+    request::{Request, RequestId},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Transact},
     telemetry::metrics::Metrics,
     worker::WorkerOptions,
 };
@@ -79,6 +79,8 @@ impl SlowAtFirst {
 }
 
 impl Readiness for SlowAtFirst {
+    type Payload = JsonText;
+
     async fn check(&self, request: &Request) -> Check {
         self.call(request).await;
         Check::Ready
@@ -86,16 +88,14 @@ impl Readiness for SlowAtFirst {
 }
 
 impl Transact for SlowAtFirst {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         self.call(request).await;
         Sent::Receipt(Receipt {
             reference: Some(format!("ref-{}", request.id)),
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

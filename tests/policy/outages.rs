@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     worker::WorkerOptions,
 };
 
@@ -52,6 +52,8 @@ impl Downstream {
 }
 
 impl Readiness for Downstream {
+    type Payload = JsonText;
+
     async fn check(&self, _: &Request) -> Check {
         match self.fault().await {
             None => Check::Ready,
@@ -61,6 +63,8 @@ impl Readiness for Downstream {
 }
 
 impl Transact for Downstream {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         match self.fault().await {
             None => Sent::Receipt(Receipt {

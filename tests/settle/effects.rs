@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 use tidegate::{
     database::{self, PoolSettings},
     request::{Request, RequestError, RequestId, Stage},
-    stage::{Effect, Receipt, Sent, Stages, Transact},
+    stage::{Effect, JsonText, Receipt, Sent, Stages, Transact},
     store::{Settle, Store, Submitted},
     worker::{self, WorkerOptions},
 };
@@ -26,6 +26,8 @@ const LOCK: &str = "pg_advisory_xact_lock(77)";
 struct Ledger;
 
 impl Transact for Ledger {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         if fate(request) == "rejected" {
             return Sent::Rejected(RequestError::new("refused", "no", false));
@@ -34,10 +36,6 @@ impl Transact for Ledger {
             reference: None,
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

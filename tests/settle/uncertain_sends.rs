@@ -12,7 +12,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Effect, Receipt, Sent, Transact},
+    stage::{Effect, JsonText, Receipt, Sent, Transact},
     worker::WorkerOptions,
 };
 use tokio::sync::Semaphore;
@@ -39,6 +39,8 @@ struct LostHalfWay {
 }
 
 impl Transact for LostHalfWay {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         let may_have_left = self.calls.fetch_add(1, Ordering::SeqCst) > 0;
         if may_have_left {
@@ -52,10 +54,6 @@ impl Transact for LostHalfWay {
             after: may_have_left.then_some(Duration::from_secs(3000)),
             may_have_left,
         }
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -148,16 +146,14 @@ async fn a_hedged_send_waits_as_long_as_any_of_its_calls_was_asked_to() {
 struct Slow(Arc<AtomicU32>);
 
 impl Transact for Slow {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         self.0.fetch_add(1, Ordering::SeqCst);
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -229,6 +225,8 @@ impl Script {
 }
 
 impl Transact for Script {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         let word = self.sends.lock().unwrap().pop().expect("one send too many");
         if word == "ok" {

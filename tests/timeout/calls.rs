@@ -12,8 +12,8 @@ use std::{
 use serde_json::json;
 use tidegate::{
     adaptive_timeout::{Estimator, Report, State},
-    request::{Request, RequestError, Stage},
-    stage::{Check, Readiness, Receipt, Sent, Transact},
+    request::{Request, Stage},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Transact},
     store::{KnownTimeout, Store},
     worker::WorkerOptions,
 };
@@ -47,6 +47,8 @@ impl Service {
 }
 
 impl Readiness for Service {
+    type Payload = JsonText;
+
     async fn check(&self, _: &Request) -> Check {
         self.call().await;
         Check::Ready
@@ -54,16 +56,14 @@ impl Readiness for Service {
 }
 
 impl Transact for Service {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         self.call().await;
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

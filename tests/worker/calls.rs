@@ -10,7 +10,7 @@ use std::{
 
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Sent, Stages, Transact},
     worker::WorkerOptions,
 };
 
@@ -44,18 +44,18 @@ impl Endless {
 }
 
 impl Readiness for Endless {
+    type Payload = JsonText;
+
     async fn check(&self, _: &Request) -> Check {
         self.call().await
     }
 }
 
 impl Transact for Endless {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         self.call().await
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -185,6 +185,8 @@ async fn an_attempt_without_a_wished_time_waits_for_the_backoff_of_the_policy() 
 struct Checks(fn(&Request) -> Check);
 
 impl Readiness for Checks {
+    type Payload = JsonText;
+
     async fn check(&self, request: &Request) -> Check {
         (self.0)(request)
     }

@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tidegate::{
     request::{Request, RequestError, RequestId},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     store::Store,
     telemetry::metrics::Metrics,
     worker::{self, WorkerError, WorkerOptions},
@@ -28,6 +28,8 @@ impl<F> Readiness for Checks<F>
 where
     F: Fn(&Request) -> Check + Send + Sync + 'static,
 {
+    type Payload = JsonText;
+
     async fn check(&self, request: &Request) -> Check {
         (self.0)(request)
     }
@@ -39,12 +41,10 @@ impl<F> Transact for Sends<F>
 where
     F: Fn(&Request) -> Sent + Send + Sync + 'static,
 {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         (self.0)(request)
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -211,14 +211,12 @@ struct Gated {
 }
 
 impl Transact for Gated {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.go.notified().await;
         answer(request)
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -343,6 +341,8 @@ async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
 async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
     struct Found;
     impl Transact for Found {
+        type Payload = JsonText;
+
         async fn send(&self, _: &Request) -> Sent {
             panic!("sent again")
         }
@@ -422,16 +422,14 @@ async fn of_submissions_made_at_once_none_waits_for_the_poll() {
 async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
     struct Rash;
     impl Transact for Rash {
+        type Payload = JsonText;
+
         fn send(&self, _: &Request) -> impl Future<Output = Sent> + Send {
             panic!("rash");
             #[expect(unreachable_code, reason = "gives the function its type")]
             async {
                 Sent::Rejected(RequestError::new("never", "never", false))
             }
-        }
-
-        async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-            Ok(None)
         }
     }
     let database = TestDatabase::unlimited().await;

@@ -4,8 +4,8 @@ use serde_json::json;
 use sqlx::Executor;
 use tidegate::{
     error::StoreError,
-    request::{Request, RequestError, RequestId},
-    stage::{Receipt, Sent, Stages, Transact},
+    request::{Request, RequestId},
+    stage::{JsonText, Receipt, Sent, Stages, Transact},
     store::Store,
     telemetry::metrics::overview::Overview,
     worker::{self, WorkerError, WorkerOptions},
@@ -25,15 +25,13 @@ use crate::{
 struct Answers;
 
 impl Transact for Answers {
+    type Payload = JsonText;
+
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
             response: Some(json!({})),
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 
@@ -368,12 +366,10 @@ async fn a_worker_without_any_stage_for_a_queue_does_not_start() {
 struct Writes;
 
 impl Transact for Writes {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         Answers.send(request).await
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

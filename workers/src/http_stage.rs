@@ -30,7 +30,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use reqwest::Method;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
 };
 
 pub(crate) use self::retry_after::retry_after;
@@ -118,6 +118,8 @@ pub(crate) struct HttpReadiness {
 }
 
 impl Readiness for HttpReadiness {
+    type Payload = JsonText;
+
     async fn check(&self, request: &Request) -> Check {
         outcome::check(self.service.call(Method::POST, &self.url, request).await)
     }
@@ -131,6 +133,8 @@ pub(crate) struct HttpTransact {
 }
 
 impl Transact for HttpTransact {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         outcome::sent(self.service.call(Method::POST, &self.send, request).await)
     }

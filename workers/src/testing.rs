@@ -3,22 +3,15 @@
 use std::{fmt::Debug, str::FromStr};
 
 use serde_json::{json, value::to_raw_value};
-use tidegate::request::{Request, RequestId};
-use uuid::Uuid;
+use tidegate::request::Request;
 
 use crate::ParseError;
 
 /// A request of `kind`.
 pub(crate) fn request(kind: &str) -> Request {
     Request {
-        id: RequestId(Uuid::now_v7()),
-        kind: kind.to_owned(),
-        payload: to_raw_value(&json!({ "secret": 7 })).unwrap(),
         attempt: 2,
-        attempts_max: 3,
-        deadline_at: chrono::Utc::now(),
-        submitter: None,
-        phases: None,
+        ..Request::example(kind, to_raw_value(&json!({ "secret": 7 })).unwrap())
     }
 }
 

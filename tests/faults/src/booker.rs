@@ -8,7 +8,7 @@ use tidegate::{
     database::{self, PoolSettings},
     request::{Request, RequestError},
     shutdown,
-    stage::{Effect, Receipt, Sent, Stages, Transact},
+    stage::{Effect, JsonText, Receipt, Sent, Stages, Transact},
     store::Store,
     worker::{self, WorkerOptions},
 };
@@ -87,6 +87,8 @@ fn receipt(body: &Value) -> Receipt {
 }
 
 impl Transact for Stage {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         let payload: Value = serde_json::from_str(request.payload.get()).unwrap_or_default();
         assert!(payload.get("poison").is_none(), "a poison payload");

@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc};
 
 use tidegate::{
     request::{Flow, Request, RequestError},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
 };
 
 use super::{Downstream, Refusal};
@@ -28,6 +28,8 @@ pub fn stages(downstream: &Arc<Downstream>) -> Stages {
 }
 
 impl Readiness for SimulatedStage {
+    type Payload = JsonText;
+
     async fn check(&self, request: &Request) -> Check {
         match self.0.check(Some(request.id), &request.kind).await {
             Ok(()) => Check::Ready,
@@ -40,6 +42,8 @@ impl Readiness for SimulatedStage {
 }
 
 impl Transact for SimulatedStage {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         match self.0.send(request.id, &request.kind).await {
             Ok(receipt) => Sent::Receipt(receipt),

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use peercommon as pc;
 use serde_json::value::RawValue;
 use tidegate::{
-    request::{Request, RequestError, RequestId},
-    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    request::{Request, RequestId},
+    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     store::{Response, Store},
 };
 use tokio::{
@@ -27,12 +27,16 @@ struct Noop {
 }
 
 impl Readiness for Noop {
+    type Payload = JsonText;
+
     async fn check(&self, _: &Request) -> Check {
         Check::Ready
     }
 }
 
 impl Transact for Noop {
+    type Payload = JsonText;
+
     async fn send(&self, request: &Request) -> Sent {
         pc::hit();
         let response = match &self.responder {
@@ -46,10 +50,6 @@ impl Transact for Noop {
             reference: None,
             response,
         })
-    }
-
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(None)
     }
 }
 

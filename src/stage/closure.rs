@@ -1,0 +1,58 @@
+//! Stages that are closures: they take the request itself, with its payload parsed.
+
+use std::{future::ready, marker::PhantomData};
+
+use serde::de::DeserializeOwned;
+
+use super::{AnyReadiness, AnyTransact, Check, Pending, Receipt, Sent, payload::parsed};
+use crate::request::{Request, RequestError};
+
+/// A readiness check by a closure.
+pub(super) struct CheckFn<F, P>(F, PhantomData<fn(P)>);
+
+impl<F, P> CheckFn<F, P> {
+    pub(super) const fn new(check: F) -> Self {
+        Self(check, PhantomData)
+    }
+}
+
+impl<F, P, R> AnyReadiness for CheckFn<F, P>
+where
+    P: DeserializeOwned + Send,
+    F: Fn(Request<P>) -> R + Send + Sync,
+    R: Future<Output = Check> + Send + 'static,
+{
+    fn check<'a>(&'a self, request: &'a Request) -> Pending<'a, Check> {
+        match parsed(request) {
+            Ok(request) => Box::pin((self.0)(request)),
+            Err(error) => Box::pin(ready(Check::Failed(error))),
+        }
+    }
+}
+
+/// A send by a closure.
+pub(super) struct SendFn<F, P>(F, PhantomData<fn(P)>);
+
+impl<F, P> SendFn<F, P> {
+    pub(super) const fn new(send: F) -> Self {
+        Self(send, PhantomData)
+    }
+}
+
+impl<F, P, R> AnyTransact for SendFn<F, P>
+where
+    P: DeserializeOwned + Send,
+    F: Fn(Request<P>) -> R + Send + Sync,
+    R: Future<Output = Sent> + Send + 'static,
+{
+    fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent> {
+        match parsed(request) {
+            Ok(request) => Box::pin((self.0)(request)),
+            Err(error) => Box::pin(ready(Sent::Rejected(error))),
+        }
+    }
+
+    fn find_receipt<'a>(&'a self, _: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
+        Box::pin(ready(Ok(None)))
+    }
+}
