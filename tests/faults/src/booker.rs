@@ -13,6 +13,8 @@ use tidegate::{
     worker::{self, WorkerOptions},
 };
 
+use crate::fleet::LEASE;
+
 /// The options of a booker.
 #[derive(Debug, clap::Args)]
 pub struct Booker {
@@ -46,18 +48,21 @@ impl Booker {
         let options = WorkerOptions {
             name: self.name,
             queues: vec!["bookings".to_owned()],
-            lease: Duration::from_secs(3),
+            lease: LEASE,
             grace: Duration::from_secs(5),
             batch: 32,
             ..WorkerOptions::default()
         };
         let _ = writeln!(std::io::stdout(), "working");
-        let stages = Stages::new().transact_with_effect("booking", stage);
+        let stages = Stages::new()
+            .transact_with_effect("booking", stage.clone())
+            .transact_with_effect("hedged_booking", stage);
         worker::run(Store::new(pool), stages, options, stop).await?;
         Ok(())
     }
 }
 
+#[derive(Clone)]
 struct Stage {
     client: reqwest::Client,
     downstream: String,
@@ -94,7 +99,7 @@ impl Transact for Stage {
         assert!(payload.get("poison").is_none(), "a poison payload");
         let call = self
             .client
-            .post(format!("{}/send/booking", self.downstream))
+            .post(format!("{}/send/{}", self.downstream, request.kind))
             .header("Idempotency-Key", request.id.to_string())
             .json(&payload);
         match self.answer(call).await {
@@ -114,7 +119,7 @@ impl Transact for Stage {
     }
 
     async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
-        let url = format!("{}/receipt/booking/{}", self.downstream, request.id);
+        let url = format!("{}/receipt/{}/{}", self.downstream, request.kind, request.id);
         match self.answer(self.client.get(url)).await? {
             (200 | 202, body) => Ok(Some(receipt(&body))),
             (404, _) => Ok(None),

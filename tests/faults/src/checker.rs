@@ -1,7 +1,9 @@
 //! Judges a run by its evidence. The rules here are the specification's, written down once more: nothing is shared with
 //! the engine, so that a mistake there is not made here too.
 
+mod breakers;
 mod effects;
+mod hedges;
 mod keys;
 mod limits;
 mod lives;
@@ -15,6 +17,8 @@ mod webhooks;
 use std::fmt::{self, Write};
 
 use uuid::Uuid;
+
+pub use self::hedges::hedges;
 
 use crate::evidence::Evidence;
 
@@ -89,13 +93,11 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for check in &self.0 {
-            writeln!(
-                f,
-                "  {:<72} {:>9} looked at, {} violations",
-                check.rule,
-                check.examined,
-                check.violations.len()
-            )?;
+            write!(f, "  {:<72} ", check.rule)?;
+            match (check.examined, check.violations.len()) {
+                (0, 0) => writeln!(f, "not exercised")?,
+                (examined, violations) => writeln!(f, "{examined:>9} looked at, {violations} violations")?,
+            }
         }
         Ok(())
     }
@@ -114,6 +116,8 @@ pub fn check(evidence: &Evidence) -> Verdict {
     checks.extend(retention::check(evidence));
     checks.extend(redrive::check(evidence));
     checks.extend(webhooks::check(evidence));
+    checks.extend(hedges::check(evidence));
+    checks.extend(breakers::check(evidence));
     let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
     besides.examine();
     for what in &evidence.wrong {

@@ -159,6 +159,30 @@ pub struct Secret {
     pub to_second: i64,
 }
 
+/// The rule of a breaker.
+#[derive(Debug, Clone, Copy)]
+pub struct BreakerRule {
+    /// How long it stays open, in microseconds.
+    pub open_us: i64,
+    /// How many probes it lets through when it is half open.
+    pub probes: usize,
+    /// When a probe that was not settled counts as lost, in microseconds after its claim.
+    pub lost_us: i64,
+}
+
+/// A change of a breaker.
+#[derive(Debug, Clone)]
+pub struct Flip {
+    /// Whose breaker.
+    pub kind: Word,
+    /// Which of its changes this is.
+    pub epoch: i64,
+    /// `closed`, `open` or `half_open` from here on.
+    pub state: Word,
+    /// When, in microseconds of Unix time.
+    pub at_us: i64,
+}
+
 /// A quota at the end.
 #[derive(Debug, Clone)]
 pub struct QuotaAtRest {
@@ -203,6 +227,12 @@ pub struct Evidence {
     pub exactly_once: HashSet<String>,
     /// Kinds whose sends leave once or not at all.
     pub at_most_once: HashSet<String>,
+    /// Kinds whose slow sends are made again: how many more calls one may have, and how many there may be for each call.
+    pub hedging: HashMap<String, (usize, f64)>,
+    /// Kinds whose sends have a breaker.
+    pub breakers: HashMap<String, BreakerRule>,
+    /// The changes of breakers of sends, in the order in which they were stored.
+    pub flips: Vec<Flip>,
     /// Kinds that carry an outage of half their deadline, and that half, in microseconds.
     pub carried_us: HashMap<String, i64>,
     /// How many shares complete a request, by kind, where that is more than one.
@@ -348,6 +378,18 @@ impl Evidence {
                 secret: row.get("secret"),
                 from_second: row.get("from_second"),
                 to_second: row.get::<Option<i64>, _>("to_second").unwrap_or(i64::MAX),
+            });
+        }
+        let flips = "select kind, epoch, state, (extract(epoch from at) * 1000000)::bigint as at_us
+                     from tidegate.breaker_event
+                     where stage = 'tx'
+                     order by kind, epoch";
+        for row in sqlx::query(flips).fetch_all(&mut *session).await? {
+            self.flips.push(Flip {
+                kind: words.of(row.get("kind")),
+                epoch: row.get("epoch"),
+                state: words.of(row.get("state")),
+                at_us: row.get("at_us"),
             });
         }
         let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")

@@ -4,6 +4,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// The lease of a worker: short, so that the requests of a killed one are reaped soon.
-const LEASE: &str = "3s";
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// The programs of a fleet.
 #[derive(Debug, Clone)]
@@ -162,7 +163,7 @@ impl Fleet {
                 "--name",
                 &name,
                 "--lease",
-                LEASE,
+                &format!("{}s", LEASE.as_secs()),
                 "--grace",
                 "5s",
                 "--batch",

@@ -66,6 +66,9 @@ enum Fault {
 /// How long faults may take to end when no more are injected.
 const ENDING: Duration = Duration::from_secs(180);
 
+/// The downstream is away as one of so many first faults of a round.
+const SOON: usize = 8;
+
 /// How often each comes in one round; a round is shuffled.
 const ROUND: [(Fault, usize); 32] = [
     (Fault::WorkerKilled, 4),
@@ -312,6 +315,11 @@ fn shuffled_round(only: &[String], random: &mut StdRng) -> Vec<Fault> {
         .flat_map(|(fault, times)| std::iter::repeat_n(*fault, *times))
         .collect();
     round.shuffle(random);
+    // Soon, so that a breaker opens in a short run, too; the last is the first to be injected.
+    if let Some(place) = round.iter().position(|fault| *fault == Fault::DownstreamAway) {
+        let soon = round.len().saturating_sub(random.random_range(1..=SOON));
+        round.swap(place, soon);
+    }
     round
 }
 

@@ -36,6 +36,10 @@ pub struct Report {
     pub removed: usize,
     /// Requests that were redriven.
     pub redriven: usize,
+    /// Sends of hedged kinds beyond one for each claim.
+    pub hedges: usize,
+    /// How often a breaker opened.
+    pub opened: usize,
     /// The process figures.
     pub processes: Processes,
 }
@@ -98,6 +102,8 @@ impl Report {
             shown,
             removed: evidence.lives.values().filter(|life| life.removed_us.is_some()).count(),
             redriven: evidence.redriven.len(),
+            hedges: checker::hedges(evidence).values().map(|(_, hedges)| hedges).sum(),
+            opened: evidence.flips.iter().filter(|flip| &*flip.state == "open").count(),
             quotas,
             verdict,
             processes,
@@ -155,8 +161,8 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "{} requests deleted by retention, {} redriven",
-            self.removed, self.redriven
+            "{} requests deleted by retention, {} redriven, {} hedges, a breaker opened {} times",
+            self.removed, self.redriven, self.hedges, self.opened
         )?;
         writeln!(f, "Checked")?;
         write!(f, "{}", self.verdict)?;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     beat::Beat,
     checker,
-    evidence::{Evidence, QuotaCount, Stall},
+    evidence::{BreakerRule, Evidence, QuotaCount, Stall},
     fleet::{Fleet, Programs},
     inject::Injector,
     journal::Journal,
@@ -254,6 +254,18 @@ async fn evidence(
     };
     let mut evidence = Evidence {
         old_days: seen.old_days,
+        hedging: scene::HEDGED
+            .map(|kind| (kind.to_owned(), (scene::HEDGE_MAX, scene::HEDGE_SHARE)))
+            .into(),
+        breakers: [(
+            scene::GUARDED.to_owned(),
+            BreakerRule {
+                open_us: i64::try_from(scene::OPEN.as_micros())?,
+                probes: scene::PROBES,
+                lost_us: i64::try_from(scene::probe_lasts().as_micros())?,
+            },
+        )]
+        .into(),
         retentions_us: of_fleeting(scene::RETENTION)?,
         windows_us: of_fleeting(scene::WINDOW)?,
         exactly_once: of(scene::Semantics::ExactlyOnce),

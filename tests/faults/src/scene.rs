@@ -40,7 +40,7 @@ pub enum Semantics {
 }
 
 /// All kinds of a run; those of the example come first.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 12] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
     kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
     kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
@@ -50,7 +50,43 @@ pub const KINDS: [Kind; 9] = [
     kind(PATIENT, "patient", 10, Semantics::AtLeastOnce, "tx"),
     kind(RATIONED, "rationed", 8, Semantics::AtLeastOnce, "tx"),
     kind(FLEETING, "fleeting", 8, Semantics::AtLeastOnce, "tx"),
+    kind("hedged", "hedged", 10, Semantics::AtLeastOnce, "tx"),
+    kind(
+        "hedged_booking",
+        "hedged-booking",
+        6,
+        Semantics::ExactlyOnce,
+        "bookings",
+    ),
+    kind(GUARDED, "guarded", 10, Semantics::AtLeastOnce, "tx"),
 ];
+
+/// The kinds whose slow sends are made again before they are answered.
+pub const HEDGED: [&str; 2] = ["hedged", "hedged_booking"];
+
+/// How many more calls may be made for one that is slow.
+pub const HEDGE_MAX: usize = 2;
+
+/// How many hedges there may be for each call of a kind.
+pub const HEDGE_SHARE: f64 = 0.2;
+
+/// The kind that has a breaker.
+pub const GUARDED: &str = "guarded";
+
+/// How long the breaker stays open.
+pub const OPEN: Duration = Duration::from_secs(5);
+
+/// How many probes a half-open breaker lets through.
+pub const PROBES: usize = 2;
+
+/// How long a send may take.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// When a probe that was not settled counts as lost: at the end of its lease and its call.
+#[must_use]
+pub fn probe_lasts() -> Duration {
+    crate::fleet::LEASE + TIMEOUT
+}
 
 /// The kinds that the example does not have.
 pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
@@ -168,7 +204,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
         "update tidegate.queue set max_concurrency = {CHECKS_AT_ONCE} where name = 'readiness';
          update tidegate.gate set high_water = 3000, low_water = 1500 where queue in ('readiness', 'tx');
          update tidegate.gate set high_water = 1000, low_water = 500 where queue = 'bookings';
-         update tidegate.policy set attempts = 8, base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
+         update tidegate.policy set attempts = 8, base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = {send}
          where stage = 'tx';
          update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'readiness';
@@ -176,15 +212,17 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
          values ('{PATIENT}', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
          update tidegate.kind set response_timeout = interval '{timeout} seconds';
          update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
-         update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
+         update tidegate.policy set semantics = 'exactly_once' where kind in ('booking', 'hedged_booking') and stage = 'tx';
          -- Nothing keeps an effect from being written twice but the engine.
          create table public.booking (
            request_id uuid not null, booked_at timestamptz not null default clock_timestamp()
          );",
+        send = TIMEOUT.as_millis(),
         timeout = options.response_timeout.as_secs(),
         patient = PATIENT_DEADLINE.as_secs(),
     );
     statements += &retention();
+    statements += &hedges_and_breakers();
     for quota in QUOTAS {
         let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
         statements += &format!(
@@ -207,6 +245,22 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
         .await?;
     sqlx::raw_sql("select pg_reload_conf()").execute(&mut session).await?;
     history::make(&mut session).await
+}
+
+/// A third of the calls are slower than a hedge waits; an outage of the downstream opens the breaker.
+fn hedges_and_breakers() -> String {
+    format!(
+        "update tidegate.policy
+         set hedge_safe = true, hedge_after_ms = 15, hedge_max = {HEDGE_MAX}, hedge_share = {HEDGE_SHARE}
+         where kind in ('{}', '{}') and stage = 'tx';
+         update tidegate.policy
+         set breaker_error_rate = 0.5, breaker_samples_min = 6, breaker_window_ms = 3000, breaker_open_ms = {},
+           breaker_probes = {PROBES}
+         where kind = '{GUARDED}' and stage = 'tx';",
+        HEDGED[0],
+        HEDGED[1],
+        OPEN.as_millis(),
+    )
 }
 
 /// The kinds whose ends are delivered to the receiver; callers name it for others, too.
@@ -271,7 +325,7 @@ pub fn downstream(options: &Options) -> Vec<String> {
         "--readiness-latency",
         "uniform:5ms-60ms",
         "--send-latency",
-        "uniform:1ms-30ms",
+        "lognormal:10ms,1.2",
         "--response-latency",
         "lognormal:150ms,0.5",
         "--not-yet-rate",

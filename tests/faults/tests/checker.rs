@@ -5,7 +5,7 @@ use std::io::Write;
 
 use tidegate_faults::{
     checker::{self, Verdict},
-    evidence::{Evidence, QuotaCount},
+    evidence::{BreakerRule, Evidence, QuotaCount},
     journal::Disturbance,
     ledger::{Promise, Told},
     receiver::{Answer, Arrival},
@@ -49,10 +49,13 @@ const REACHED: &str = "each end with a callback reaches its receiver, and no oth
 const SAME: &str = "every attempt of a delivery has its id, its body and a number of its own";
 const TOLD_BY_WEBHOOK: &str = "a webhook tells the end that its request has";
 const SIGNED: &str = "each webhook is signed with a secret that was in force";
+const HEDGES: &str = "hedges are no larger a share of the calls than their policy allows";
+const FLIPS: &str = "a breaker goes from closed to open, to half open after its time, and back";
+const PROBES: &str = "while a breaker is not closed nothing is sent but its probes";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
-const LIVES: [(u128, &str, &str, &str, &str); 10] = [
+const LIVES: [(u128, &str, &str, &str, &str); 11] = [
     (
         1,
         "direct",
@@ -118,6 +121,13 @@ const LIVES: [(u128, &str, &str, &str, &str); 10] = [
         "i",
         "processing/submitted failure/attempts_exhausted",
     ),
+    (
+        13,
+        "hedged",
+        "direct",
+        "l",
+        "processing/submitted tx_in_flight/claimed processing/send_retried tx_in_flight/claimed completed/receipt",
+    ),
 ];
 
 /// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11.
@@ -129,6 +139,10 @@ const AFTERWARDS: &str = "
     update tidegate.request set callback_url = 'http://receiver/own' where id = '{1}';
     insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, attempt, finished_at)
     values ('{1}', '{90}', 'http://receiver/own', 'receiver:80', 'delivered', 2, now());
+    insert into tidegate.breaker_event (kind, stage, epoch, state, cause, at)
+    select 'direct', 'tx', f.epoch, f.state, '', to_timestamp(1800000000 + f.at)
+    from (values (1, 'open', 110), (2, 'half_open', 120), (3, 'open', 121), (4, 'half_open', 131), (5, 'closed', 132))
+      as f(epoch, state, at);
     insert into tidegate.webhook_secret (secret, created_at) values ('whsec_0123456789abcdef0123456789abcdef', '2026-01-01');";
 
 /// The second in which the attempts of the delivery arrive.
@@ -160,7 +174,7 @@ fn with_ids(sql: &str) -> String {
 }
 
 /// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
-const LOG: [(f64, u128, &str, &str); 20] = [
+const LOG: [(f64, u128, &str, &str); 24] = [
     (2.1, 1, "direct", "send"),
     (2.1, 1, "direct", "taken"),
     (1.2, 2, "user_decrypt", "check"),
@@ -181,6 +195,10 @@ const LOG: [(f64, u128, &str, &str); 20] = [
     (4.2, 5, "input_proof", "taken"),
     (6.0, 5, "input_proof", "delivered"),
     (6.1, 6, "booking", "receipt_unknown"),
+    (2.1, 13, "hedged", "send"),
+    (2.2, 13, "hedged", "send"),
+    (4.1, 13, "hedged", "send"),
+    (4.1, 13, "hedged", "taken"),
 ];
 
 fn id(number: u128) -> Uuid {
@@ -313,6 +331,16 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             kinds: vec!["direct".to_owned(), "input_proof".to_owned()],
         }],
         checks_at_once: 2,
+        hedging: [("hedged".to_owned(), (2, 0.5))].into(),
+        breakers: [(
+            "direct".to_owned(),
+            BreakerRule {
+                open_us: 10_000_000,
+                probes: 1,
+                lost_us: 5_000_000,
+            },
+        )]
+        .into(),
         arrivals: vec![arrival("1", Answer::Failed), arrival("2", Answer::Accepted)],
         old_days: vec!["2001_01_01".to_owned()],
         retentions_us: [("fleeting".to_owned(), 30_000_000)].into(),
@@ -959,6 +987,81 @@ async fn a_webhook_without_a_signature_in_force_is_found() {
     for sql in ["expires_at = '2026-06-01'", "created_at = '2028-01-01'"] {
         found(&format!("update tidegate.webhook_secret set {sql}"), &[SIGNED]).await;
     }
+}
+
+#[tokio::test]
+async fn a_hedge_too_many_is_found() {
+    seen(&[(4.2, 13, "hedged", "send")], &[HEDGES]).await;
+    // More than one claim may have: at a downstream of its own share, and all under the second claim.
+    let late = [
+        (4.2, 13, "hedged", "send"),
+        (4.3, 13, "hedged", "send"),
+        (4.4, 13, "hedged", "send"),
+    ];
+    let verdict = told("", &late, |evidence| {
+        evidence.hedging.insert("hedged".to_owned(), (2, 9.0));
+        for line in evidence.downstream.iter_mut().filter(|line| line.id == Some(id(13))) {
+            line.at_us = BEGIN + 14_100_000;
+        }
+        for event in &mut evidence.lives.get_mut(&id(13)).unwrap().events[3..] {
+            event.at_us += 10_000_000;
+        }
+    })
+    .await;
+    assert_eq!(broken(&verdict), [CLAIMED]);
+    // Both calls of a claim settle.
+    let twice =
+        "insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+                 values ('{13}', 6, 'completed', 'completed', to_timestamp(1800000006), 2, 'receipt');
+                 update tidegate.request set transition_no = 6 where id = '{13}'";
+    found(&with_ids(twice), &[ENDED, LEGAL]).await;
+    // It was hedged without a policy that allows it.
+    let verdict = told("", &[], |evidence| evidence.hedging.clear()).await;
+    assert_eq!(broken(&verdict), [CLAIMED]);
+}
+
+#[tokio::test]
+async fn a_breaker_that_breaks_its_rules_is_found() {
+    for sql in [
+        // Half open too early; from closed; a change that is missing.
+        "update tidegate.breaker_event set at = at - interval '1 second' where epoch = 2",
+        "delete from tidegate.breaker_event where epoch <= 2",
+        "update tidegate.breaker_event set state = 'closed' where epoch = 1",
+    ] {
+        let verdict = told(sql, &[], |_| {}).await;
+        assert!(broken(&verdict).contains(&FLIPS), "{sql}: {verdict}");
+    }
+}
+
+#[tokio::test]
+async fn a_send_past_a_breaker_is_found() {
+    let life = "processing/submitted tx_in_flight/claimed failure/rejected";
+    let claimed_at = |number, second: i64| insert_at(second - 2, number, "direct", "direct", "m", life);
+    for (seconds, rules) in [
+        (&[111][..], &[][..]),
+        (&[113], &[PROBES]),
+        (&[125], &[PROBES]),
+        (&[120], &[]),
+        (&[120, 120], &[PROBES]),
+        (&[133, 133, 133], &[]),
+    ] {
+        let sql: String = seconds
+            .iter()
+            .zip(50..)
+            .map(|(second, number)| claimed_at(number, *second))
+            .collect();
+        found(&sql, rules).await;
+    }
+    // A lock delays the commit of the change.
+    let verdict = told(&claimed_at(50, 113), &[], |evidence| {
+        evidence.disturbances.push(Disturbance {
+            sort: "table_locked",
+            from_us: BEGIN + 109_000_000,
+            to_us: BEGIN + 114_000_000,
+        });
+    })
+    .await;
+    assert!(verdict.holds(), "{verdict}");
 }
 
 #[tokio::test]
