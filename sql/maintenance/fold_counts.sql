@@ -14,6 +14,14 @@ begin
     return 0;
   end if;
 
+  -- Makes the counters that cannot be read again. What a transaction has tried to count in waits for a later call.
+  begin
+    perform tidegate_internal.make_replays_counter(k.name)
+    from tidegate.kind as k
+    where tidegate_internal.replays_counted(k.name) is null;
+  exception when lock_not_available then
+  end;
+
   with taken as (
     delete from tidegate.request_count_delta as d
     where d.ctid = any(array(select f.ctid from tidegate.request_count_delta as f limit 10000))
