@@ -60,12 +60,11 @@ create type tidegate.admission as (
   depths  bigint[]
 );
 
--- How the breakers of a stage limit a claim: kinds to leave and until when, kinds to probe and how many times, and how
--- many requests at most in all (null: no limit).
-create type tidegate.breakers_seen as (
-  shut       text[],
-  shut_until timestamptz[],
-  probing    text[],
-  free       integer[],
-  room       bigint
+-- How the breakers of a stage limit a claim.
+create type tidegate.breaker_limits as (
+  blocked       text[],
+  blocked_until timestamptz[],
+  probed        text[],
+  probes_free   integer[],
+  requests_max  bigint
 );

@@ -1,9 +1,11 @@
--- sli_alias: The indicators of `sli` under the names that the policies' source document gives them.
+-- sli_alias: Some indicators of `sli`, one row each, under the dotted names of their source (policies).
 --
---   name: Such as Threads.retry.rate.
+-- For queries and dashboards that use those names; `/metrics` has the same with underscores.
+--
+--   name: The source's name, such as Threads.retry.rate.
 --   kind: The kind.
 --   stage: The stage.
---   value: As in sli.
+--   value: The value of that column of sli: a rate, a share or a count.
 create or replace view tidegate.sli_alias as
 select a.name, s.kind, s.stage, a.value
 from tidegate.sli as s

@@ -1,17 +1,16 @@
 -- breaker_admission: The kinds that a claim may not take because their breaker is open, and those that it takes probes
 -- of.
 --
--- `shut` kinds are left until `shut_until`; of `probing` ones up to `free` are taken; `room` is how many at most in
--- all, null when a kind of the queue has no limit. An open breaker whose time is over is half open from here on. Holds
--- the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
+-- An open breaker whose time is over becomes half open. The rows of half-open breakers stay locked to the end of the
+-- claim: while a settle holds one, no probe is taken.
 create or replace function tidegate_internal.breaker_admission(p_queue text, p_stage tidegate.stage, p_now timestamptz)
-  returns tidegate.breakers_seen language plpgsql as $$
+  returns tidegate.breaker_limits language plpgsql as $$
 declare
   v_look    constant interval := '250 milliseconds';
   v_long    constant interval := '30 seconds';
   -- Breakers of other queues' kinds do not matter, and claims from those queues do not wait here.
   v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
-  v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
+  v_found   tidegate.breaker_limits := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;
   v_free    integer;
@@ -52,18 +51,18 @@ begin
       v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
     end if;
     if v_free > 0 then
-      v_found.probing := v_found.probing || v_seen.kind;
-      v_found.free := v_found.free || v_free;
+      v_found.probed := v_found.probed || v_seen.kind;
+      v_found.probes_free := v_found.probes_free || v_free;
     else
-      v_found.shut := v_found.shut || v_seen.kind;
-      v_found.shut_until := v_found.shut_until || v_until;
+      v_found.blocked := v_found.blocked || v_seen.kind;
+      v_found.blocked_until := v_found.blocked_until || v_until;
     end if;
   end loop;
 
   if v_kinds <> '{}' and not exists (
-    select from unnest(v_kinds) as k(name) where k.name <> all(v_found.shut || v_found.probing)
+    select from unnest(v_kinds) as k(name) where k.name <> all(v_found.blocked || v_found.probed)
   ) then
-    v_found.room := (select coalesce(sum(f), 0) from unnest(v_found.free) as f);
+    v_found.requests_max := (select coalesce(sum(f), 0) from unnest(v_found.probes_free) as f);
   end if;
   return v_found;
 end;

@@ -1,9 +1,9 @@
--- breaker_flip: closed → open, open → half_open, half_open → open or closed: changes a breaker once, with its event and
--- notification.
+-- breaker_flip: Changes the state of a breaker, with one new epoch, one event and one notification.
 --
--- Only from the epoch that the caller has judged by: of several calls that judge by one epoch, one flips it. Returns
--- whether this was the one. One flip is one new epoch, one event and one notification; when the stage may be called
--- again its workers are woken.
+-- The calling function chooses the change: closed → open, open → half_open, half_open → open or closed. Only if the
+-- epoch is still `p_epoch`, the one whose figures it has read: of several concurrent decisions about an epoch, one
+-- changes the breaker. Returns whether this call did. When the breaker closes, the workers of the kind's queue are
+-- notified; probes need no notification, because the snoozed requests come due by themselves.
 create or replace function tidegate_internal.breaker_flip(
   p_kind text, p_stage tidegate.stage, p_state text, p_epoch bigint, p_cause text, p_figures jsonb,
   p_now timestamptz

@@ -1,14 +1,14 @@
 -- take_unblocked: Takes messages as `take_messages` does, and puts back those of kinds that a breaker keeps from being
 -- called (`p_breakers`, see `breaker_admission`).
 --
--- Requests of shut kinds, and of half-open kinds all but the free probes, are snoozed until their breaker may have
+-- Requests of blocked kinds, and of half-open kinds all but the free probes, are snoozed until their breaker may have
 -- changed: no attempt counts, no position is lost. Many of them come due one after the other, two thousand a second, or
 -- claims would do nothing but snooze them. A claim snoozes a bounded number of messages, so that kinds whose downstream
 -- works are reached behind those whose downstream does not. After the first round a claim takes more than `p_limit`;
 -- the rest is put back with a time, so that no transaction that holds a breaker waits for the watermark.
 create or replace function tidegate_internal.take_unblocked(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
-  p_breakers tidegate.breakers_seen,
+  p_breakers tidegate.breaker_limits,
   out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
   out first bigint, out due_from timestamptz, out due_to timestamptz
 )
@@ -35,8 +35,9 @@ begin
       select
         m.msg_id, m.id,
         case
-          when m.kind = any(p_breakers.shut) then p_breakers.shut_until[array_position(p_breakers.shut, m.kind)]
-          when m.place > p_breakers.free[array_position(p_breakers.probing, m.kind)]
+          when m.kind = any(p_breakers.blocked)
+            then p_breakers.blocked_until[array_position(p_breakers.blocked, m.kind)]
+          when m.place > p_breakers.probes_free[array_position(p_breakers.probed, m.kind)]
             then p_now + interval '250 milliseconds'
         end + random() * least(greatest(c.requests - 200, 0) * interval '0.5 ms', interval '30 seconds') as until
       from (

@@ -5,7 +5,7 @@ create or replace function tidegate_internal.claim_finish(
 )
   returns void language plpgsql as $$
 begin
-  if (p_taken.breakers).probing <> '{}' then
+  if (p_taken.breakers).probed <> '{}' then
     update tidegate.breaker as b
     set
       probes = case when b.probe_until <= p_taken.now then 0 else b.probes end + probe.requests,
@@ -13,7 +13,7 @@ begin
     from (
       select r.kind, count(*)::integer as requests
       from tidegate.request as r
-      where r.id = any(p_taken.ids) and r.lease = p_taken.token and r.kind = any((p_taken.breakers).probing)
+      where r.id = any(p_taken.ids) and r.lease = p_taken.token and r.kind = any((p_taken.breakers).probed)
       group by r.kind
     ) as probe
     join tidegate.policy_in_force as f on f.kind = probe.kind and f.stage = p_stage

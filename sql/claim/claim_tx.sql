@@ -73,7 +73,7 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_taken.now) * 1000))::integer
       end, v_taken.tat_ns is not null,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_taken.breakers).probing), false), p.timeout_mode = 'adaptive'
+      coalesce(c.kind = any((v_taken.breakers).probed), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join policies as p on p.kind = c.kind
     order by c.msg_id;

@@ -1,8 +1,9 @@
--- gate_quota: Trigger on gate: a new quota counts its requests that are in queues already; a closed one that is removed
--- opens.
+-- gate_quota: Trigger on gate, for quotas: counts the requests in queues for a new quota, and opens a closed quota that
+-- is removed.
 --
--- Of the messages of each queue it reads up to ten thousand at once; the rest come with the first round of
--- `quota_reconcile`, which begins anew. Those requests stay in their queues until this commits.
+-- It counts the held requests and up to 10,000 messages of each queue; `quota_reconcile`, whose round is restarted,
+-- counts the rest. The counted requests are locked, so that none leaves its queue before this commits, and the
+-- transaction that ends one finds its usage.
 create or replace function tidegate_internal.gate_quota()
   returns trigger language plpgsql security definer as $$
 declare
@@ -20,12 +21,13 @@ begin
     return null;
   end if;
 
-  -- Usage of an earlier quota of this name. All of it: that of a request which ends in a transaction that saw no quota,
-  -- would stay. Locked in the order in which requests leave.
+  -- All usage of an earlier quota of this name goes. A row that stayed would keep its request from being locked below,
+  -- and a transaction whose snapshot lacks the new quota would end that request without deleting the row. Locked by
+  -- request id, as in `quota_leave`.
   with earlier as materialized (
-    select m.request_id from tidegate.quota_usage as m where m.gate = new.name order by m.request_id for update
+    select u.request_id from tidegate.quota_usage as u where u.gate = new.name order by u.request_id for update
   )
-  delete from tidegate.quota_usage as m using earlier as e where m.gate = new.name and m.request_id = e.request_id;
+  delete from tidegate.quota_usage as u using earlier as e where u.gate = new.name and u.request_id = e.request_id;
   for v_queue in select q.name from tidegate.queue as q order by q.name loop
     perform tidegate_internal.quota_usage_add(v_queue, 0, v_batch, new.name);
   end loop;

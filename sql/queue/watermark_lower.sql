@@ -1,15 +1,16 @@
--- watermark_lower: Lowers the watermarks of a queue to a message that waits again; the caller holds the watermark's
--- lock.
+-- watermark_lower: Lowers the watermarks of a queue, and of its kinds, to a message that was put back.
 --
--- Above READ COMMITTED it may not see the kinds' watermarks, so it makes all of them void.
-create or replace function tidegate_internal.watermark_lower(p_queue text, p_first bigint)
+-- The calling function holds the queue's advisory lock `watermark`. Above READ COMMITTED the snapshot is older than that
+-- lock, so rows of `kind_watermark` may be missing from it. Then the queue's epoch is advanced, which voids all rows of
+-- an earlier epoch (`kinds_watermark`).
+create or replace function tidegate_internal.watermark_lower(p_queue text, p_msg_id bigint)
   returns void language plpgsql as $$
 begin
-  perform setval(q.mark, greatest(p_first, 1))
-  from tidegate_internal.queue_counter(p_queue, 'watermark') as q(mark)
-  where p_first < pg_sequence_last_value(q.mark);
+  perform setval(q.counter, greatest(p_msg_id, 1))
+  from tidegate_internal.queue_counter(p_queue, 'watermark') as q(counter)
+  where p_msg_id < pg_sequence_last_value(q.counter);
   if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
-    update tidegate.kind_watermark as m set mark = p_first where m.queue = p_queue and m.mark > p_first;
+    update tidegate.kind_watermark as w set mark = p_msg_id where w.queue = p_queue and w.mark > p_msg_id;
   else
     perform nextval(tidegate_internal.queue_counter(p_queue, 'epoch'));
   end if;

@@ -1,9 +1,11 @@
--- remove_stray_messages: One batch: deletes messages of a queue that stand for no live request; continues at
--- next_after.
+-- remove_stray_messages: Deletes one batch of a queue's stray messages; continues at next_after.
 --
--- One bounded batch a call: examines messages numbered above `after` until `batch` are strays or fifty times as many
--- have been examined, and returns how many it removed and where to continue (`next_after`, null at the end). A message
--- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is the record that counts them.
+-- A message is stray if no waiting or snoozed request needs it: the row of its request is missing, names another queue
+-- or number, names a lease, or has a status that this queue does not serve. A claim deletes the strays that it takes;
+-- this function finds the others, which count in the queue's depth. It examines messages numbered above `after`: 50 for
+-- each of `batch`, but at most 50,000, and at least `batch`; it stops at `batch` strays. `removed` is their number;
+-- `next_after` is null at the end of the queue. With `dry_run` it deletes nothing. `run` is the row of `recovery` to
+-- which the number is added.
 create or replace function tidegate.remove_stray_messages(
   queue text, batch integer default 1000, after bigint default null, dry_run boolean default false,
   run bigint default null,
@@ -13,24 +15,26 @@ create or replace function tidegate.remove_stray_messages(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_queue  tidegate.queue := tidegate_internal.require_queue(remove_stray_messages.queue);
-  v_until  bigint;
-  v_window integer := greatest(batch, least(50 * batch, 50000));
-  v_strays bigint[];
-  v_queues text[];
-  v_states constant tidegate.request_status[] := case v_queue.stage
+  v_queue   tidegate.queue := tidegate_internal.require_queue(remove_stray_messages.queue);
+  v_until   bigint;
+  v_examine integer := greatest(batch, least(50 * batch, 50000));
+  v_strays  bigint[];
+  v_queues  text[];
+  v_statuses constant tidegate.request_status[] := case v_queue.stage
     when 'readiness' then '{queued}' else '{processing,tx_in_flight}' end;
 begin
   if to_regclass(tidegate_internal.queue_table(remove_stray_messages.queue)) is null then
     removed := 0;
     return;
   end if;
-  -- First how far this batch goes: messages settled meanwhile must not make it skip others.
+  -- The upper bound is read before the search. If it were read after, messages deleted meanwhile would move it past
+  -- messages that were not examined.
   execute format(
     'select m.msg_id from %s as m where m.msg_id > coalesce($1, 0) order by m.msg_id offset $2 - 1 limit 1',
     tidegate_internal.queue_table(remove_stray_messages.queue)
-  ) into v_until using remove_stray_messages.after, v_window;
-  -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
+  ) into v_until using remove_stray_messages.after, v_examine;
+  -- `offset 0` keeps the planner from pulling the subquery up: it reads in the order of msg_id, the filter runs for one
+  -- message at a time, and the limit ends the scan.
   execute format(
     $sql$
       select coalesce(array_agg(s.msg_id order by s.msg_id), '{}')
@@ -53,10 +57,11 @@ begin
       ) as s
     $sql$,
     tidegate_internal.queue_table(remove_stray_messages.queue)
-  ) into v_strays using remove_stray_messages.after, batch, v_queue.name, v_states, v_until;
+  ) into v_strays using remove_stray_messages.after, batch, v_queue.name, v_statuses, v_until;
   next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
   if v_strays <> '{}' and not dry_run then
-    -- Read again under the locks: by now each move of such a request has committed, or has not begun.
+    -- Checked again under the locks: a transaction that moves such a request locks its message first, so it has
+    -- committed or has not begun.
     v_queues := array_fill(v_queue.name, array[cardinality(v_strays)]);
     perform tidegate_internal.lock_messages(v_queues, v_strays);
     v_strays := array(
@@ -66,7 +71,7 @@ begin
         select
         from tidegate.request as r
         where r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id and r.lease is null
-          and r.req_status = any(v_states)
+          and r.req_status = any(v_statuses)
       )
       order by m.msg_id
     );

@@ -1,10 +1,10 @@
 -- list_requests: One page of a kind's requests, newest first, in bounded work; the next page begins before next_before.
 --
--- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
--- ended: its `next_before`. A page has at most `page` rows and examines about `examine` requests, however few of them
--- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and
--- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
--- nothing (more). Raises TG002 for an unknown kind.
+-- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is the `next_before` of the
+-- page before. A page has at most `page` rows and examines about `examine` requests, however few of them match: its
+-- work is bounded, and the next page continues there. `next_before` is the same in each row, and null on the last page;
+-- a page that found nothing but is not the last is one row without an id. No row: there are no further requests. Raises
+-- TG002 for an unknown kind.
 create or replace function tidegate.list_requests(
   kind text, states tidegate.request_status[] default null, since timestamptz default null,
   before uuid default null, submitter text default null, page integer default 100,
@@ -15,7 +15,7 @@ create or replace function tidegate.list_requests(
     next_before uuid
   )
   language plpgsql stable security definer
-  -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
+  -- The rows in range depend on `before` and `since`, which a generic plan would estimate wrongly for every page.
   set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -31,8 +31,9 @@ declare
   v_next     uuid;
 begin
   perform tidegate_internal.require_kind(list_requests.kind);
-  -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
-  -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
+  -- `+ 1000`: one row shows that there is a next page, the others let the loop reach the end of the last microsecond.
+  -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key would
+  -- pass over the requests of all other kinds.
   for v_row in
     select
       r.id,
@@ -48,8 +49,8 @@ begin
       v_next := v_found[v_page];
       exit;
     end if;
-    -- The next page begins below a whole microsecond, the first half of an id, so that a caller without access to
-    -- the last request examined does not learn its id.
+    -- The first 18 characters of an id have its time to the microsecond. The next page begins below that microsecond,
+    -- so that a caller without access to the last request examined does not learn its id.
     if v_examined >= v_examine and left(v_row.id::text, 18) <> left(v_last::text, 18) then
       v_next := (left(v_last::text, 18) || '-0000-000000000000')::uuid;
       exit;
@@ -63,6 +64,7 @@ begin
 
   return query
     select r.id, r.req_status, r.submitter, r.submitted_at, r.finished_at, v_next
+    -- One row, also if no request was found.
     from (select) as page
     left join tidegate.request as r on r.id = any(v_found)
     where r.id is not null or v_next is not null

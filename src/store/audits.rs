@@ -1,4 +1,4 @@
-//! Audits: contracts, invariants, and the transitions of single requests.
+//! Audits: contracts, invariants, warnings about the configuration, and the history of a request.
 
 use std::time::Duration;
 
@@ -65,22 +65,22 @@ pub struct WrongLife {
     pub findings: Vec<String>,
 }
 
-/// One transition of a request; without a number, the summary of all.
+/// One transition of a request; without a number, the summary of all, or a finding about the whole.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct AuditStep {
     /// Its number, from 1.
     pub transition_no: Option<i32>,
-    /// When.
+    /// When it happened.
     pub at: Option<DateTime<Utc>>,
     /// How long after the submission, in seconds.
     pub after_seconds: Option<f64>,
-    /// The status before; none for an entry.
+    /// The status before; none for the submission.
     pub from_status: Option<String>,
     /// The status from then on.
     pub to_status: Option<String>,
     /// Its cause.
     pub cause: Option<String>,
-    /// How many checks or sends had begun.
+    /// How many checks or sends of the stage had begun by then.
     pub attempt: Option<i32>,
     /// The worker that held the request.
     pub worker: Option<String>,
@@ -95,13 +95,13 @@ pub struct AuditStep {
 /// A condition that holds at any moment.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Invariant {
-    /// Its name: that of its violation.
+    /// Its name; its violation has the same one.
     pub name: String,
-    /// Its sentence.
+    /// The condition, as a sentence.
     pub says: String,
     /// The query that shows its violations.
     pub query: String,
-    /// Whether it can be asked of a [`Slice`]; these read all requests or their history.
+    /// Whether it can be checked for a [`Slice`]: such an invariant reads all requests or their history.
     pub by_request: bool,
 }
 
@@ -116,10 +116,10 @@ pub struct Violation {
     pub samples: Vec<String>,
 }
 
-/// Settings that are valid and probably not intended.
+/// A combination of settings that is valid and probably not intended.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct ConfigurationWarning {
-    /// Its name.
+    /// The warning's name.
     pub name: String,
     /// The row that it is about, such as `kind direct`.
     pub subject: String,
@@ -127,12 +127,12 @@ pub struct ConfigurationWarning {
     pub says: String,
 }
 
-/// Requests next to each other by id, and so by age.
+/// A range of requests by id, and so by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slice {
-    /// The first of them; none: no bound.
+    /// The first id; none: from the oldest.
     pub from: Option<Uuid>,
-    /// The first that is none of them any more; none: no bound.
+    /// The first id after the range; none: to the newest.
     pub before: Option<Uuid>,
 }
 
@@ -199,8 +199,8 @@ impl Store {
         run!(self, fetch_all query_as "configuration_warnings.sql"())
     }
 
-    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request
-    /// are asked of a slice only. None when the database was not through in time.
+    /// Checks the named invariants in one snapshot, and returns those that do not hold: `tidegate.check_invariants`.
+    /// Those with `by_request` are checked for `slice` only. None if the check was cancelled after the time `within`.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl Store {
         }
     }
 
-    /// The slice of the requests of a `span` that ends before one (none: the newest), and how many it has:
+    /// The slice of the length `span` that ends before a request (none: at the newest one), and its number of requests:
     /// `tidegate.invariant_slice`.
     ///
     /// # Errors
