@@ -155,6 +155,9 @@ pub async fn run(
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
     }
 
+    let clock = DatabaseClock::new();
+    clock.read(&store).await?;
+
     tracing::info!(
         worker.name = options.name,
         worker.queues = options.queues.join(" "),
@@ -185,7 +188,7 @@ pub async fn run(
         wakeups,
         announcer,
         timeouts,
-        clock: DatabaseClock::new(),
+        clock,
     });
     helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
 
@@ -278,7 +281,12 @@ async fn report_alive(shared: Arc<Shared>, served: Vec<(String, Stage)>, end: Ca
     let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();
     loop {
         let stopping = end.is_cancelled();
-        let reported = store.worker_seen(&options.name, &stages, &queues, &kinds, stopping);
+        let reported = async {
+            store
+                .worker_seen(&options.name, &stages, &queues, &kinds, stopping)
+                .await?;
+            shared.clock.read(store).await
+        };
         match tokio::time::timeout(ALIVE_LIMIT, reported).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "failed to report that this worker is alive"),

@@ -4,67 +4,66 @@ use std::{sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{lock::lock, store::Slot};
+use crate::{
+    error::Result,
+    lock::lock,
+    store::{Slot, Store},
+};
 
-/// The fastest answer is that of this window and of the one before.
-const WINDOW: Duration = Duration::from_secs(10);
+/// The clocks drift apart by less than one part in this many.
+const DRIFT: i64 = 1000;
 
 /// The offset of the database's clock.
 ///
 /// The fastest recent answer counts as immediate; another one was delayed by the difference. So the clocks only have to
-/// run at the same pace, and one that steps is followed at once.
+/// run at nearly the same pace, and one that steps is followed at once.
 #[derive(Debug)]
 pub(super) struct DatabaseClock {
     began: Instant,
-    fastest: Mutex<Fastest>,
-}
-
-/// By how many microseconds the clock of this process is ahead of the database's, by the fastest answers.
-#[derive(Debug, Clone, Copy)]
-struct Fastest {
-    ahead_us: i64,
-    ahead_before_us: i64,
-    since: Instant,
+    /// By how many microseconds the clock of this process is ahead of the database's, by the fastest answer, and when
+    /// that was, in microseconds since `began`.
+    fastest: Mutex<Option<(i64, i64)>>,
 }
 
 impl DatabaseClock {
     pub(super) fn new() -> Self {
-        let began = Instant::now();
         Self {
-            began,
-            fastest: Mutex::new(Fastest {
-                ahead_us: i64::MAX,
-                ahead_before_us: i64::MAX,
-                since: began,
-            }),
+            began: Instant::now(),
+            fastest: Mutex::default(),
         }
+    }
+
+    /// Reads the database's clock, so that the answer of a claim is not the first one, nor the first after a long time.
+    pub(super) async fn read(&self, store: &Store) -> Result<()> {
+        let asked_at = Instant::now();
+        let reserved_at_us = store.time_ago(Duration::ZERO).await?.timestamp_micros();
+        let send_in = Duration::ZERO;
+        let slot = Slot {
+            reserved_at_us,
+            send_in,
+        };
+        self.start(slot, asked_at, Instant::now());
+        Ok(())
     }
 
     /// The start of a slot's send, by the clock of this process: the slot was requested at `asked_at`, and known at
     /// `known_at`.
     ///
-    /// Never before the slot's true time as long as the clocks go on at the same pace.
+    /// Never before the slot's true time as long as the clocks go on at nearly the same pace.
     pub(super) fn start(&self, slot: Slot, asked_at: Instant, known_at: Instant) -> Instant {
-        let since_began = known_at.duration_since(self.began);
-        let ahead_us = microseconds(since_began).saturating_sub(slot.reserved_at_us);
-        let round_trip = known_at.duration_since(asked_at);
+        let now_us = microseconds(known_at.duration_since(self.began));
+        let ahead_us = now_us.saturating_sub(slot.reserved_at_us);
 
         let mut fastest = lock(&self.fastest);
-        if known_at.duration_since(fastest.since) >= WINDOW {
-            let is_recent = known_at.duration_since(fastest.since) < 2 * WINDOW;
-            fastest.ahead_before_us = if is_recent { fastest.ahead_us } else { i64::MAX };
-            fastest.ahead_us = i64::MAX;
-            fastest.since = known_at;
-        }
-        let least_us = fastest.ahead_us.min(fastest.ahead_before_us).min(ahead_us);
-        let delay = Duration::from_micros(ahead_us.abs_diff(least_us));
-        if delay > round_trip {
+        let mut least_us = fastest.map_or(ahead_us, |(least_us, at_us)| {
+            ahead_us.min(least_us + (now_us - at_us).max(0) / DRIFT + 1)
+        });
+        let mut delay = Duration::from_micros(ahead_us.abs_diff(least_us));
+        if delay > known_at.duration_since(asked_at) {
             // No answer is delayed for longer than its round trip: the database's clock has stepped back.
-            fastest.ahead_before_us = ahead_us;
-            fastest.ahead_us = ahead_us;
-            return known_at + slot.send_in;
+            (least_us, delay) = (ahead_us, Duration::ZERO);
         }
-        fastest.ahead_us = fastest.ahead_us.min(ahead_us);
+        *fastest = Some((least_us, now_us));
         known_at - delay + slot.send_in
     }
 }
@@ -78,6 +77,7 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const US: Duration = Duration::from_micros(1);
 
     /// A database whose clock is `shift_us` ahead.
     struct Scene {
@@ -111,9 +111,9 @@ mod tests {
     fn a_delayed_answer_moves_no_send() {
         let scene = Scene::new();
         assert_eq!(scene.late(Duration::ZERO, MS, 2 * MS), 2 * MS);
-        assert_eq!(scene.late(100 * MS, MS, 900 * MS), 2 * MS);
+        assert_eq!(scene.late(100 * MS, MS, 900 * MS), 2 * MS + 999 * US);
         assert_eq!(scene.late(1100 * MS, MS, MS), MS);
-        assert_eq!(scene.late(1200 * MS, MS, 5 * MS), MS);
+        assert_eq!(scene.late(1200 * MS, MS, 5 * MS), MS + 105 * US);
     }
 
     #[test]
@@ -129,12 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_answer_is_forgotten_after_two_windows() {
+    fn the_fastest_answer_counts_for_a_long_time_less_the_drift_of_the_clocks() {
         let scene = Scene::new();
         assert_eq!(scene.late(Duration::ZERO, MS, MS), MS);
-        assert_eq!(scene.late(WINDOW, MS, 20 * MS), MS);
-        assert_eq!(scene.late(2 * WINDOW + 50 * MS, MS, 20 * MS), 20 * MS);
-        assert_eq!(scene.late(9 * WINDOW, MS, 40 * MS), 40 * MS);
+        assert_eq!(scene.late(998 * MS, MS, 900 * MS), MS + 1898 * US);
+        assert_eq!(scene.late(30_999 * MS, MS, 900 * MS), MS + 31_900 * US);
     }
 
     #[test]
@@ -144,9 +143,9 @@ mod tests {
         assert_eq!(scene.late(Duration::ZERO, MS, 2 * MS), 2 * MS);
         scene.shift_us -= hour_us;
         assert_eq!(scene.late(100 * MS, MS, 3 * MS), 3 * MS);
-        assert_eq!(scene.late(200 * MS, MS, 800 * MS), 3 * MS);
+        assert_eq!(scene.late(200 * MS, MS, 800 * MS), 3 * MS + 898 * US);
         scene.shift_us += 2 * hour_us;
         assert_eq!(scene.late(1100 * MS, MS, 3 * MS), 3 * MS);
-        assert_eq!(scene.late(1200 * MS, MS, 800 * MS), 3 * MS);
+        assert_eq!(scene.late(1200 * MS, MS, 800 * MS), 3 * MS + 898 * US);
     }
 }

@@ -339,6 +339,15 @@ async fn empty_claims_burn_no_permits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_whose_claim_was_answered_after_its_slot_gives_the_slot_up() {
+    gives_its_slot_up(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_does_the_first_send_of_a_worker() {
+    gives_its_slot_up(false).await;
+}
+
+async fn gives_its_slot_up(after_a_prompt_one: bool) {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
@@ -354,9 +363,10 @@ async fn a_send_whose_claim_was_answered_after_its_slot_gives_the_slot_up() {
         ..options()
     };
     let worker = Running::start(&database.store, all_stages(), options);
-    // What is answered at once shows the worker how the clocks differ.
-    let prompt = database.submit("direct").await;
-    until(&database, prompt, "completed").await;
+    if after_a_prompt_one {
+        let prompt = database.submit("direct").await;
+        until(&database, prompt, "completed").await;
+    }
 
     let mut holder = Session::open(&database).await;
     holder.execute("select pg_advisory_lock(4711)").await;
