@@ -96,6 +96,16 @@ pub enum WorkerError {
         /// The stage it serves.
         stage: Stage,
     },
+    /// It has a stage for a kind that has no queue of that stage.
+    #[error(
+        "kind \"{kind}\" has no queue for a {stage} stage: register the kind, or leave out the stage if its flow has none"
+    )]
+    NoQueue {
+        /// The kind.
+        kind: String,
+        /// The stage.
+        stage: Stage,
+    },
     /// A kind promises that each effect happens once, and its stage cannot keep that.
     #[error(
         "kind \"{0}\" has exactly_once semantics, which needs a stage that writes its effect with the receipt \
@@ -146,6 +156,19 @@ pub async fn run(
     options: WorkerOptions,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
+    prepare(store, stages, options).await?.run(shutdown).await
+}
+
+/// A worker that has passed the checks of its start.
+pub(crate) struct Prepared {
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+    served: Vec<(String, Stage)>,
+}
+
+/// Makes the checks of [`run`].
+pub(crate) async fn prepare(store: Store, stages: Stages, options: WorkerOptions) -> Result<Prepared, WorkerError> {
     check_options(&options)?;
     // An answer that takes half a lease is too late for its claim or its settle.
     let store = store.with_time_limit(STATEMENT_LIMIT.min(options.lease / 2));
@@ -154,57 +177,95 @@ pub async fn run(
     for queue in &options.queues {
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
     }
-
-    let clock = DatabaseClock::new();
-    clock.read(&store).await?;
-
-    tracing::info!(
-        worker.name = options.name,
-        worker.queues = options.queues.join(" "),
-        worker.batch = options.batch,
-        worker.concurrency = options.concurrency,
-        lease.length_ms = options.lease.as_millis(),
-        "working"
-    );
-
-    // Ends the helper tasks when the queues have ended, with or without an error.
-    let helpers_end = CancellationToken::new();
-    let wakeups = Wakeups::default();
-    let mut helpers = JoinSet::new();
-    let announcer = Announcer::new(store.clone());
-    helpers.spawn(listener::listen(
-        options.listen.clone().unwrap_or_else(|| store.pool().clone()),
-        store.clone(),
-        vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
-        helpers_end.clone(),
-    ));
-    helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
-    let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
-    helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
-    let shared = Arc::new(Shared {
+    Ok(Prepared {
         store,
         stages,
         options,
-        wakeups,
-        announcer,
-        timeouts,
-        clock,
-    });
-    helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
+        served,
+    })
+}
 
-    let stop = shutdown.child_token();
-    let mut queues = JoinSet::new();
-    for (queue, stage) in served {
-        queues.spawn(QueueWorker::new(&shared, queue, stage).run(stop.clone()));
+/// The queues that the stages get their requests from.
+///
+/// # Errors
+///
+/// [`WorkerError::NoQueue`], a database error.
+pub async fn queues(store: &Store, stages: &Stages) -> Result<Vec<String>, WorkerError> {
+    let known = store.kinds(None).await?;
+    let mut queues = BTreeSet::new();
+    for &stage in Stage::ALL {
+        for kind in stages.kinds(stage) {
+            let found = known.iter().find(|known| known.name == kind);
+            let queue = found.and_then(|known| match stage {
+                Stage::Readiness => known.readiness_queue.as_ref(),
+                Stage::Tx => Some(&known.tx_queue),
+            });
+            queues.insert(queue.ok_or(WorkerError::NoQueue { kind, stage })?.clone());
+        }
     }
-    let outcome = until_all_end(queues, &stop).await;
+    Ok(queues.into_iter().collect())
+}
 
-    // Callers that wait for the last announcements poll the database instead.
-    let _ = tokio::time::timeout(ALIVE_LIMIT, shared.announcer.finish()).await;
-    helpers_end.cancel();
-    while helpers.join_next().await.is_some() {}
-    tracing::info!(worker.name = shared.options.name, "stopped");
-    outcome
+impl Prepared {
+    /// As [`run`].
+    pub(crate) async fn run(self, shutdown: CancellationToken) -> Result<(), WorkerError> {
+        let Self {
+            store,
+            stages,
+            options,
+            served,
+        } = self;
+        let clock = DatabaseClock::new();
+        clock.read(&store).await?;
+
+        tracing::info!(
+            worker.name = options.name,
+            worker.queues = options.queues.join(" "),
+            worker.batch = options.batch,
+            worker.concurrency = options.concurrency,
+            lease.length_ms = options.lease.as_millis(),
+            "working"
+        );
+
+        // Ends the helper tasks when the queues have ended, with or without an error.
+        let helpers_end = CancellationToken::new();
+        let wakeups = Wakeups::default();
+        let mut helpers = JoinSet::new();
+        let announcer = Announcer::new(store.clone());
+        helpers.spawn(listener::listen(
+            options.listen.clone().unwrap_or_else(|| store.pool().clone()),
+            store.clone(),
+            vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
+            helpers_end.clone(),
+        ));
+        helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
+        let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
+        helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
+        let shared = Arc::new(Shared {
+            store,
+            stages,
+            options,
+            wakeups,
+            announcer,
+            timeouts,
+            clock,
+        });
+        helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
+
+        let stop = shutdown.child_token();
+        let mut queues = JoinSet::new();
+        for (queue, stage) in served {
+            queues.spawn(QueueWorker::new(&shared, queue, stage).run(stop.clone()));
+        }
+        let outcome = until_all_end(queues, &stop).await;
+
+        // Callers that wait for the last announcements poll the database instead.
+        let _ = tokio::time::timeout(ALIVE_LIMIT, shared.announcer.finish()).await;
+        helpers_end.cancel();
+        while helpers.join_next().await.is_some() {}
+        tracing::info!(worker.name = shared.options.name, "stopped");
+        outcome
+    }
 }
 
 /// Waits for every queue's worker. The first error stops the others too: a process that serves only some of its queues

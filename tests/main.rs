@@ -79,6 +79,10 @@ mod invariant {
     pub mod doctor;
     pub mod textfile;
 }
+mod library {
+    pub mod examples;
+    pub mod facade;
+}
 mod maintenance {
     pub mod duties;
     pub mod retention;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
-use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, PgConnection, Row, postgres::PgRow, types::Json};
 
 use super::{Store, outlooks::Eta};
 use crate::{
-    error::Result,
+    error::{Result, StoreError},
     request::{RequestId, Status},
     retry_after::RetryAfter,
 };
@@ -115,10 +115,30 @@ impl Store {
     ///
     /// Unknown kind, kind without nominal times, key reused with another payload, a database error.
     pub async fn submit(&self, submission: &Submission) -> Result<Submitted> {
-        run!(self, fetch_one query_as "submit.sql"(
-            &submission.kind, Json(&submission.payload), &submission.idempotency_key, &submission.submitter,
-            submission.admission.as_str(), submission.not_before
-        ))
+        self.submit_within(None, submission, None).await
+    }
+
+    /// [`submit`](Self::submit) in a transaction of the caller's, if there is one, to start after a delay by the
+    /// database's clock.
+    pub(crate) async fn submit_within(
+        &self,
+        transaction: Option<&mut PgConnection>,
+        submission: &Submission,
+        delay: Option<Duration>,
+    ) -> Result<Submitted> {
+        let query = sqlx::query_as(statement!("submit.sql"))
+            .bind(&submission.kind)
+            .bind(Json(&submission.payload))
+            .bind(&submission.idempotency_key)
+            .bind(&submission.submitter)
+            .bind(submission.admission.as_str())
+            .bind(submission.not_before)
+            .bind(delay.map(|delay| delay.as_secs_f64()));
+        let Some(transaction) = transaction else {
+            return run!(self, query, fetch_one);
+        };
+        let submitted = query.fetch_one(transaction).await;
+        self.errors.record(submitted.map_err(StoreError::from), &self.pool)
     }
 
     /// Submits several requests of one kind, all or none: `tidegate.submit_batch`. While a gate is closed, a batch with

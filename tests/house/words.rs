@@ -33,6 +33,7 @@ fn texts() -> Vec<(String, String)> {
         ("policy", "rs"),
         ("tests", "rs"),
         ("benches", "rs"),
+        ("examples", "rs"),
         ("sql", "sql"),
         ("migrations", "sql"),
         ("docs", "md"),

@@ -1,0 +1,207 @@
+//! A program's way into Tidegate: one value for one database, over the [`Store`] and the [`worker`].
+
+mod error;
+mod respond;
+mod submit;
+mod worker;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use sqlx::{ConnectOptions, PgPool};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+pub use self::{
+    error::Error,
+    respond::{Respond, Target},
+    submit::Submit,
+    worker::{RunningWorker, Worker},
+};
+use crate::{
+    database::{self, PoolSettings},
+    error::StoreError,
+    listener,
+    news::Waiters,
+    request::{JsonText, RequestId},
+    schema,
+    stage::Stages,
+    store::{Cancelled, Kind, Outlook, Store},
+};
+
+/// A result whose error is one of [`Tidegate`].
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Tidegate on one database. Cheap to clone; clones share their connections.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), tidegate::Error> {
+/// use tidegate::{Kind, Tidegate};
+///
+/// let tidegate = Tidegate::connect("postgres://localhost/app").await?;
+/// tidegate.migrate().await?;
+/// tidegate.register(Kind::direct("payout").rate(20)).await?;
+/// let submitted = tidegate.submit("payout", &"7 to Ann").key("invoice 42").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tidegate(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    /// The URL to migrate, if it was given: a pool does not keep all of it.
+    url: Option<String>,
+    waiters: Waiters,
+    /// Receives notifications, from the first wait on.
+    listening: OnceLock<AbortOnDropHandle<()>>,
+}
+
+impl Tidegate {
+    /// Connects to the database at `url`, with up to ten connections.
+    ///
+    /// # Errors
+    ///
+    /// The URL cannot be read, or the database does not answer.
+    pub async fn connect(url: &str) -> Result<Self> {
+        let pool = database::connect(url, &PoolSettings::default()).await?;
+        Ok(Self::new(pool, Some(url.to_owned())))
+    }
+
+    /// Uses connections of the caller's. They need `synchronous_commit` on, or a crash of the server loses requests that
+    /// were accepted.
+    #[must_use]
+    pub fn from_pool(pool: PgPool) -> Self {
+        Self::new(pool, None)
+    }
+
+    fn new(pool: PgPool, url: Option<String>) -> Self {
+        let store = Store::new(pool);
+        Self(Arc::new(Inner {
+            waiters: Waiters::new(store.clone(), usize::MAX),
+            store,
+            url,
+            listening: OnceLock::new(),
+        }))
+    }
+
+    /// A method for each SQL function, for all that this type has no method for.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Brings the schema to the version of this program, as `tidegate migrate`. Harmless when it has this version.
+    ///
+    /// # Errors
+    ///
+    /// See [`MigrateError`](schema::MigrateError).
+    pub async fn migrate(&self) -> Result<()> {
+        let options = || self.store().pool().connect_options().to_url_lossy().to_string();
+        schema::migrate(&self.0.url.clone().unwrap_or_else(options)).await?;
+        Ok(())
+    }
+
+    /// Makes a kind and those of its queues that are missing. Changes nothing if the kind exists, so a program may repeat
+    /// it at each start.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::kind_add`].
+    pub async fn register(&self, kind: Kind) -> Result<()> {
+        self.store().kind_add(&kind).await?;
+        Ok(())
+    }
+
+    /// Submits a request of a kind, when the returned value is awaited.
+    pub fn submit<'a>(&'a self, kind: &str, payload: &impl Serialize) -> Submit<'a> {
+        Submit::new(self.store(), kind, json_text(payload))
+    }
+
+    /// Stores a response of the downstream, a share or a verdict, when the returned value is awaited: to a request, by its
+    /// id or by the reference of its receipt.
+    pub fn respond(&self, to: impl Into<Target>, response: &impl Serialize) -> Respond<'_> {
+        Respond::new(&self.0, to.into(), json_text(response))
+    }
+
+    /// Where a request stands; `None` for an unknown id.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn get(&self, id: RequestId) -> Result<Option<Outlook>> {
+        Ok(self.store().outlook(id).await?)
+    }
+
+    /// Waits until a request has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotEnded`] after the timeout; [`StoreError::UnknownRequest`], a database error.
+    pub async fn wait(&self, id: RequestId, timeout: Duration) -> Result<Outlook> {
+        self.0.listen();
+        let ended = async {
+            let Some(mut waiter) = self.0.waiters.wait_for(id) else {
+                return Err(Error::NotEnded { id, timeout });
+            };
+            loop {
+                match self.get(id).await? {
+                    None => return Err(StoreError::UnknownRequest(format!("there is no request {id}")).into()),
+                    Some(outlook) if outlook.status.is_terminal() => return Ok(outlook),
+                    Some(_) => waiter.ended().await,
+                }
+            }
+        };
+        let ended = tokio::time::timeout(timeout, ended).await;
+        ended.unwrap_or(Err(Error::NotEnded { id, timeout }))
+    }
+
+    /// Cancels a request that was not sent yet.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn cancel(&self, id: RequestId) -> Result<Cancelled> {
+        Ok(self.store().cancel(id).await?)
+    }
+
+    /// A worker for the kinds that `stages` has stages for.
+    pub fn worker(&self, stages: Stages) -> Worker {
+        Worker::new(self.store().clone(), stages)
+    }
+}
+
+impl Inner {
+    /// Listens on a connection of its own, so that a small pool has all of its connections for statements.
+    fn listen(&self) {
+        self.listening.get_or_init(|| {
+            let subscribers: Vec<Box<dyn listener::Subscriber>> = vec![Box::new(self.waiters.clone())];
+            let pool = self.store.with_own_pool(1).pool().clone();
+            let listens = listener::listen(pool, self.store.clone(), subscribers, CancellationToken::new());
+            AbortOnDropHandle::new(tokio::spawn(listens))
+        });
+    }
+}
+
+impl Outlook {
+    /// The response of a request, as a type.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoResponse`] with the error in which the request ended; [`Error::ResponseType`].
+    pub fn response<T: DeserializeOwned>(&self) -> Result<T> {
+        let Some(response) = &self.response else {
+            let (id, status, error) = (self.id, self.status, self.error.clone());
+            return Err(Error::NoResponse { id, status, error });
+        };
+        serde_json::from_str(response.get()).map_err(|source| Error::ResponseType { id: self.id, source })
+    }
+}
+
+/// A value as JSON text.
+fn json_text(value: &impl Serialize) -> Result<JsonText> {
+    let text = serde_json::value::to_raw_value(value);
+    Ok(text.map_err(|error| StoreError::Unstorable(format!("it is no JSON: {error}")))?)
+}

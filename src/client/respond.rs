@@ -1,0 +1,87 @@
+//! A response of the downstream, as a value that can be awaited.
+
+use super::{Inner, Result};
+use crate::{
+    request::{JsonText, RequestId},
+    stage::Pending,
+    store::{Responded, Response},
+};
+
+/// The request that a response is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// By its id.
+    Id(RequestId),
+    /// By the reference of its receipt.
+    Reference(String),
+}
+
+impl From<RequestId> for Target {
+    fn from(id: RequestId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<&str> for Target {
+    fn from(reference: &str) -> Self {
+        Self::Reference(reference.to_owned())
+    }
+}
+
+/// A response that is stored when it is awaited.
+#[must_use = "a response is stored when this is awaited"]
+pub struct Respond<'a> {
+    tidegate: &'a Inner,
+    to: Target,
+    response: Result<JsonText>,
+    part: Option<String>,
+    accept: Option<bool>,
+}
+
+impl<'a> Respond<'a> {
+    pub(super) fn new(tidegate: &'a Inner, to: Target, response: Result<JsonText>) -> Self {
+        Self {
+            tidegate,
+            to,
+            response,
+            part: None,
+            accept: None,
+        }
+    }
+
+    /// Which share this is, for a kind that collects several.
+    pub fn part(mut self, part: impl Into<String>) -> Self {
+        self.part = Some(part.into());
+        self
+    }
+
+    /// The verdict, for a kind of flow proof.
+    pub fn verdict(mut self, accept: bool) -> Self {
+        self.accept = Some(accept);
+        self
+    }
+}
+
+impl<'a> IntoFuture for Respond<'a> {
+    type Output = Result<Responded>;
+    type IntoFuture = Pending<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (id, reference) = match self.to {
+                Target::Id(id) => (Some(id), None),
+                Target::Reference(reference) => (None, Some(reference)),
+            };
+            let response = Response {
+                id,
+                reference,
+                part: self.part,
+                accept: self.accept,
+                response: self.response?,
+            };
+            let responded = self.tidegate.store.respond(&response).await?;
+            self.tidegate.waiters.moved(responded.id.zip(responded.status));
+            Ok(responded)
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! A worker in this process.
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Result;
+use crate::{
+    stage::Stages,
+    store::Store,
+    worker::{self, WorkerError, WorkerOptions},
+};
+
+/// A worker that drains the queues of the kinds that it has stages for, and runs the maintenance duties that are due.
+///
+/// When it starts, it logs which other kinds share these queues: it leaves their requests to other workers.
+#[must_use = "a worker does nothing before it is started"]
+pub struct Worker {
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+}
+
+impl Worker {
+    pub(super) fn new(store: Store, stages: Stages) -> Self {
+        Self {
+            store,
+            stages,
+            options: WorkerOptions::default(),
+        }
+    }
+
+    /// Other options than the defaults; the queues follow from the stages.
+    pub fn options(mut self, options: WorkerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Starts it on connections of its own: one to listen, one for maintenance, three for each queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`worker::run`]; [`WorkerError::NoQueue`] for a stage of a kind that is not registered.
+    pub async fn start(mut self) -> Result<RunningWorker> {
+        self.options.queues = worker::queues(&self.store, &self.stages).await?;
+        let connections = u32::try_from(2 + 3 * self.options.queues.len()).unwrap_or(u32::MAX);
+        let store = self.store.with_own_pool(connections);
+        let prepared = worker::prepare(store, self.stages, self.options).await?;
+        let stop = CancellationToken::new();
+        Ok(RunningWorker {
+            task: tokio::spawn(prepared.run(stop.clone())),
+            stop: stop.drop_guard(),
+        })
+    }
+
+    /// Starts it, and stops it gracefully when `stop` ends, such as `tokio::signal::ctrl_c()`.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start); the error for which it stopped by itself.
+    pub async fn run_until(self, stop: impl Future) -> Result<()> {
+        let mut running = self.start().await?;
+        tokio::select! {
+            _ = stop => running.stop().await,
+            ended = &mut running.task => ended.unwrap_or_else(|error| Err(panicked(&error))).map_err(Into::into),
+        }
+    }
+}
+
+/// A worker that runs until it is stopped or dropped.
+#[must_use = "a worker stops when this is dropped"]
+pub struct RunningWorker {
+    stop: DropGuard,
+    task: JoinHandle<Result<(), WorkerError>>,
+}
+
+impl RunningWorker {
+    /// Stops it: its calls end within the grace period, its other claims are released.
+    ///
+    /// # Errors
+    ///
+    /// The error for which it stopped by itself.
+    pub async fn stop(self) -> Result<()> {
+        drop(self.stop);
+        Ok(self.task.await.unwrap_or_else(|error| Err(panicked(&error)))?)
+    }
+}
+
+fn panicked(error: &tokio::task::JoinError) -> WorkerError {
+    WorkerError::Options(format!("the worker stopped: {error}"))
+}
