@@ -1,8 +1,8 @@
 -- watermark_lower: Lowers the watermarks of a queue, and of its kinds, to a message that was put back.
 --
 -- The calling function holds the queue's advisory lock `watermark`. Above READ COMMITTED the snapshot is older than
--- that lock, so rows of `kind_watermark` may be missing from it. Then the queue's epoch is advanced, which voids all rows
--- of an earlier epoch (`kinds_watermark`).
+-- that lock, so rows of `kind_watermark` may be missing from it. Then the queue's epoch is advanced, which voids all
+-- rows of an earlier epoch (`kinds_watermark`).
 create or replace function tidegate_internal.watermark_lower(p_queue text, p_msg_id bigint)
   returns void language plpgsql as $$
 begin
