@@ -32,8 +32,8 @@ declare
 begin
   perform tidegate_internal.require_kind(list_requests.kind);
   -- `+ 1000`: one row shows that there is a next page, the others let the loop reach the end of the last microsecond.
-  -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key would
-  -- pass over the requests of all other kinds.
+  -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key
+  -- would pass over the requests of all other kinds.
   for v_row in
     select
       r.id,
