@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -160,6 +161,29 @@ def test_a_call_is_dropped_when_its_request_is_cancelled(
     # The worker goes on.
     id = server.submit("direct")
     downstream.next(id, "send").answer("receipt", response=1)
+    server.becomes(id, "completed")
+
+
+def test_a_call_is_dropped_before_its_lease_ends_while_the_database_does_not_answer(
+    server: Server, downstream: Downstream, start: Start, language: str
+) -> None:
+    start(language, lease=6).works()
+    id = server.submit("direct")
+    call = downstream.next(id, "send")
+    processes = server.rows("select pid from pg_stat_activity where usename = 'foreign_worker'")
+    stopped = [int(process["pid"]) for process in processes]
+    # With the server that accepts new connections.
+    stopped += [int(file.read_text().split()[0]) for file in server.directory.glob("postgres/**/postmaster.pid")]
+    try:
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        until = "select extract(epoch from c.until - tidegate.clock())::float8 as left from tidegate.claim as c"
+        [lease] = server.rows(f"{until} where %s::uuid = any(c.ids)", id)
+        call.is_dropped(lease["left"])
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    downstream.next(id, "find").answer("receipt", response=1)
     server.becomes(id, "completed")
 
 
@@ -358,13 +382,13 @@ def test_each_send_of_a_claim_waits_for_its_slot(
     try:
         ids = [server.submit("direct") for _ in range(2)]
         start(language).works()
-        # One claim takes both, with slots 91 ms apart.
+        # Slots of the rate are 91 ms apart.
         server.rows("update tidegate.queue set paused = false where name = 'tx'")
         calls = [downstream.next(id, "send") for id in ids]
     finally:
         server.rows("update tidegate.queue set per_seconds = null, paused = false where name = 'tx'")
-    # A send may be 50 ms late, and not early.
-    assert calls[1].at - calls[0].at > 0.039
+    # A send may be 50 ms late, and not early; one that is later is released, and may come second.
+    assert abs(calls[1].at - calls[0].at) > 0.039
     for call in calls:
         call.answer("receipt", response=1)
         server.becomes(call.id, "completed")
@@ -379,7 +403,6 @@ def test_a_worker_that_cannot_work_ends_with_the_reason(
         return worker.text()
 
     assert 'there is no queue "txx"; see `select name, stage from tidegate.queue`' in refused(queues=["txx"])
-    assert 'queue "tx" needs a tx stage, and this worker has none for any kind' in refused(queues=["tx"], kinds=[])
     server.tidegate("config", "set", "direct.tx.semantics", "exactly_once")
     try:
         assert 'kind "direct" has exactly_once semantics' in refused()

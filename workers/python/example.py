@@ -26,7 +26,7 @@ async def send(payload: Json, context: Context) -> Receipt | Retry | Rejected:
         # The policy decides when to try again; False, because nothing has been sent.
         return Retry("connect", "no connection", may_have_left=False)
     taken[str(context.id)] = {"echo": payload, "attempt": context.attempt}
-    # A response that comes later is stored by `Worker.respond`, POST /v1/responses or tidegate.respond.
+    # A response that comes later is stored by POST /v1/responses or tidegate.respond.
     return Receipt(reference=f"order-{context.id}", response=taken[str(context.id)])
 
 

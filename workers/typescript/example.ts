@@ -24,7 +24,7 @@ const send: Send = async (payload, context) => {
   }
   const response = { echo: payload, attempt: context.attempt };
   taken.set(context.id, response);
-  // A response that comes later is stored by `Worker.respond`, POST /v1/responses or tidegate.respond.
+  // A response that comes later is stored by POST /v1/responses or tidegate.respond.
   return { outcome: "receipt", reference: `order-${context.id}`, response };
 };
 

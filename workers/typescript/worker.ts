@@ -1,174 +1,400 @@
-// A worker: drains queues until it is stopped.
+// A worker: drains queues until it is stopped. docs/workers.md has the contract that it keeps.
 
 import { randomBytes } from "node:crypto";
-import { setMaxListeners } from "node:events";
+import { once, setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
 
-import { Database, DatabaseClock, now } from "./database.js";
-import type { Check, FindReceipt, Json, Send } from "./outcomes.js";
-import { QueueLoop } from "./queue-loop.js";
-import type { Stage } from "./settlement.js";
+import pg from "pg";
+
+import type { Check, Context, FindReceipt, Json, Outcome, Send } from "./outcomes.js";
 
 export type * from "./outcomes.js";
 
-export interface WorkerOptions {
-  url: string;
-  queues: string[];
-  checks?: Record<string, Check>;
-  sends?: Record<string, Send>;
-  /** Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking. */
-  receipts?: Record<string, FindReceipt>;
-  name?: string;
-  /** Calls at once per queue: 20. */
-  concurrency?: number;
-  /** The length of a lease: 30 s. */
-  lease?: number;
-  /** How often an idle queue is claimed from without a notification: 2 s. */
-  poll?: number;
-  /** How long calls may go on after a stop: 20 s. */
-  grace?: number;
-  /** Where to LISTEN, if `url` leads to a pooler in transaction mode. */
-  listenUrl?: string;
-  log?: Pick<Console, "debug" | "info" | "warn" | "error">;
+// Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
+const [FIRST_PAUSE, LATE] = [0.002, 0.05];
+
+const LEASE = "array[$lease::tidegate.lease]";
+const TOOK = "took_ms => array[$tookMs::integer]";
+const AFTER = "array[make_interval(secs => $after)]";
+const ERROR = "array[$error::jsonb]";
+const SETTLE: Record<Queue["stage"], Partial<Record<Outcome["outcome"], string>>> = {
+  readiness: {
+    passed: `settle_passed(${LEASE}, ${TOOK})`,
+    snooze: `settle_snooze(${LEASE}, ${AFTER}, ${TOOK})`,
+    retry: `settle_snooze(${LEASE}, ${AFTER}, ${ERROR}, ${TOOK})`,
+    failed: `settle_failed(${LEASE}, ${ERROR}, ${TOOK})`,
+  },
+  tx: {
+    receipt: `settle_receipt(${LEASE}, array[$reference::text], array[$response::jsonb], ${TOOK})`,
+    retry: `settle_retry(${LEASE}, ${ERROR}, ${AFTER}, array[$mayHaveLeft::boolean], ${TOOK})`,
+    rejected: `settle_rejected(${LEASE}, ${ERROR}, ${TOOK})`,
+  },
+};
+// The ends of a claim without an outcome. Released: its call has not begun, or has no effect, as a check. Cut off: its
+// send may have left; the lease ends at once, and the next claim rescues the request, with a search for its receipt.
+const RELEASED = `release(${LEASE})`;
+const CUT_OFF = `extend(${LEASE}, '10 ms')`;
+
+interface Queue {
+  name: string;
+  stage: "readiness" | "tx";
+  kinds: string[];
+  /** Aborted when there may be something to claim. */
+  wake: AbortController;
+  /** The last claim: the next one begins when it has ended. */
+  claiming: Promise<unknown>;
 }
+
+/** A claimed request on its way through its stage. */
+interface Call extends Context {
+  queue: Queue;
+  payload: Json;
+  lease: string;
+  /** The end of the lease, by the clock of this process. */
+  until: number;
+  /** When it may be sent, by the database's clock, in a queue with a rate. */
+  sendAt: number | null;
+  abort: AbortController;
+  isSending: boolean;
+  tookMs: number | null;
+}
+
+type Optional = "checks" | "sends" | "receipts" | "name" | "concurrency" | "lease" | "poll" | "grace" | "listenUrl";
+export type WorkerOptions = Pick<Worker, "url" | "queues"> & Partial<Pick<Worker, Optional | "log">>;
 
 /** Drains queues. Requests of kinds that have no stage here are left to other workers. */
 export class Worker {
-  readonly options: Required<Omit<WorkerOptions, "listenUrl">>;
-  readonly database: Database;
-  readonly clock = new DatabaseClock();
-  private readonly ending = new AbortController();
-  private readonly listenUrl: string | undefined;
-  private loops = new Map<string, QueueLoop>();
+  readonly url!: string;
+  readonly queues!: string[];
+  readonly checks: Record<string, Check> = {};
+  readonly sends: Record<string, Send> = {};
+  /** Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking. */
+  readonly receipts: Record<string, FindReceipt> = {};
+  readonly name: string = `${hostname()}-${randomBytes(4).toString("hex")}`;
+  /** Calls at once per queue. */
+  readonly concurrency: number = 20;
+  /** Seconds, as the next two: the length of a lease. */
+  readonly lease: number = 30;
+  /** How often an idle queue is claimed from without a notification. */
+  readonly poll: number = 2;
+  /** How long calls may go on after a stop. */
+  readonly grace: number = 20;
+  /** Where to LISTEN, if `url` leads to a pooler in transaction mode. */
+  readonly listenUrl?: string;
+  readonly log: Pick<Console, "debug" | "info" | "warn" | "error"> = { ...console, debug: () => {} };
+  private readonly pool: pg.Pool;
+  private readonly stopping = new AbortController();
+  private cutOffAt = Infinity;
+  private readonly drained = new Map<string, Queue>();
 
   constructor(options: WorkerOptions) {
-    this.options = {
-      checks: {},
-      sends: {},
-      receipts: {},
-      name: `${hostname()}-${process.pid}-${randomBytes(2).toString("hex")}`,
-      concurrency: 20,
-      lease: 30,
-      poll: 2,
-      grace: 20,
-      log: { ...console, debug: () => {} },
-      ...options,
-    };
-    this.listenUrl = options.listenUrl;
+    Object.assign(this, options);
     // An answer that takes half a lease is too late for its claim or its settle.
-    this.database = new Database(options.url, Math.min(20, this.options.lease / 2));
-    setMaxListeners(0, this.ending.signal);
-  }
-
-  get stopping(): boolean {
-    return this.ending.signal.aborted;
+    const limit = Math.min(20, this.lease / 2) * 1000;
+    // Claims and extensions are durable before a call begins.
+    const session = { connectionString: this.url, options: "-c synchronous_commit=on", keepAlive: true };
+    this.pool = new pg.Pool({ ...session, max: 4, connectionTimeoutMillis: limit, query_timeout: limit });
+    // The statement that uses the connection has the error, too.
+    this.pool.on("error", () => {});
+    setMaxListeners(0, this.stopping.signal);
   }
 
   /** Ends claiming. `run` returns when the calls have ended, or were released after `grace`. */
   readonly stop = (): void => {
-    this.ending.abort();
-    for (const loop of this.loops.values()) loop.wake.notify();
+    this.stopping.abort();
+    this.cutOffAt = Math.min(this.cutOffAt, now() + this.grace);
+    for (const queue of this.drained.values()) queue.wake.abort();
   };
 
   /** Works until `stop`, SIGTERM or SIGINT. Throws if it cannot work: for an unknown queue, or without a right. */
   async run(): Promise<void> {
-    const { log, name, queues } = this.options;
     try {
-      for (const queue of queues) this.loops.set(queue, new QueueLoop(this, queue, ...(await this.stageOf(queue))));
-      await this.clock.read(this.database);
+      for (const name of this.queues) this.drained.set(name, await this.queue(name));
       for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, this.stop);
-      const others = [this.listen(), this.upkeep()];
-      log.info(`worker ${name} drains ${queues.join(", ")}`);
-      // The first error stops the others, too.
-      const running = [...this.loops.values()].map((loop) => loop.run().finally(this.stop));
-      const ended = await Promise.allSettled([...running, ...others]);
-      for (const end of ended) if (end.status === "rejected") throw end.reason;
-      log.info(`worker ${name} has stopped`);
+      this.log.info(`worker ${this.name} drains ${this.queues.join(", ")}`);
+      const drains = [...this.drained.values()].flatMap((queue) =>
+        Array.from({ length: this.concurrency }, () => this.drain(queue)),
+      );
+      const ends = await Promise.allSettled([this.listen(), this.upkeep(), ...drains]);
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
+      this.log.info(`worker ${this.name} has stopped`);
     } finally {
       for (const signal of ["SIGTERM", "SIGINT"] as const) process.off(signal, this.stop);
-      await this.database.close();
+      await this.pool.end();
     }
   }
 
-  /** Stores a response that comes later than its receipt. Repeat it until it succeeds. */
-  async respond(reference: string, response: Json, part?: string, accept?: boolean): Promise<string> {
-    const values = [JSON.stringify(response), reference, part, accept];
-    const sql = "select outcome from tidegate.respond($1, null, $2, $3, $4)";
-    return (await this.database.rows<{ outcome: string }>(sql, values))[0]!.outcome;
+  /** The rows of a statement, which is a transaction of its own; `$name` in it stands for a value. */
+  async rows<Row extends object>(sql: string, given: Record<string, unknown> = {}, limit?: number): Promise<Row[]> {
+    const names: string[] = [];
+    const text = sql.replace(/\$(\w+)/g, (_, name) => `$${names.indexOf(name) + 1 || names.push(name)}`);
+    const values = names.map((name) => given[name] ?? null);
+    // Nothing is prepared, so that any pooler will do.
+    return (await this.pool.query<Row>({ text, values, ...(limit && { query_timeout: limit * 1000 }) })).rows;
   }
 
-  /** Waits, and returns whether the worker is stopping. */
-  async stopsWithin(seconds: number): Promise<boolean> {
-    await sleep(Math.max(seconds, 0) * 1000, undefined, { signal: this.ending.signal }).catch(() => {});
-    return this.stopping;
-  }
-
-  private async stageOf(queue: string): Promise<[Stage, string[]]> {
-    const [row] = await this.database.rows<{ stage: Stage; exactly_once: string[] }>(
-      `select q.stage::text, array(
-         select p.kind from tidegate.policy as p where p.stage = q.stage and p.semantics = 'exactly_once'
-       ) as exactly_once
-       from tidegate.queue as q where q.name = $1`,
-      [queue],
+  private async queue(name: string): Promise<Queue> {
+    const [row] = await this.rows<Pick<Queue, "stage"> & { exactly_once: string[] }>(
+      `select stage::text, array(select kind from tidegate.policy where stage = 'tx' and semantics = 'exactly_once')
+         as exactly_once from tidegate.queue where name = $name`,
+      { name },
     );
-    if (!row) throw new Error(`there is no queue "${queue}"; see \`select name, stage from tidegate.queue\``);
-    const kinds = Object.keys(row.stage === "tx" ? this.options.sends : this.options.checks);
-    if (!kinds.length) {
-      throw new Error(`queue "${queue}" needs a ${row.stage} stage, and this worker has none for any kind`);
+    if (!row) throw new Error(`there is no queue "${name}"; see \`select name, stage from tidegate.queue\``);
+    for (const kind of row.exactly_once.filter((kind) => kind in this.sends)) {
+      throw new Error(`kind "${kind}" has exactly_once semantics: leave it to a worker that writes effects`);
     }
-    const kind = kinds.find((name) => row.stage === "tx" && row.exactly_once.includes(name));
-    if (kind) {
-      throw new Error(
-        `kind "${kind}" has exactly_once semantics, and this worker cannot write an effect with the receipt: ` +
-          "set its semantics to at_least_once, or leave it to another worker",
-      );
-    }
-    return [row.stage, kinds];
+    const kinds = Object.keys(row.stage === "readiness" ? this.checks : this.sends);
+    return { name, stage: row.stage, kinds, wake: new AbortController(), claiming: Promise.resolve() };
   }
 
-  /** Wakes the loops by notifications. These are hints: without them the loops poll. */
+  /** Claims a request and serves it, again and again. This runs once for each call allowed at a time; one claims. */
+  private async drain(queue: Queue): Promise<void> {
+    while (!this.stopping.signal.aborted) {
+      const claim = queue.claiming.then(() => this.claim(queue));
+      queue.claiming = claim.catch(() => {});
+      const call = await claim;
+      if (call) await this.serve(call);
+    }
+  }
+
+  /**
+   * Claims a request as soon as there is one; null when the worker stops.
+   *
+   * The pauses begin short: of two concurrent submissions to an empty queue, the second notifies no worker.
+   */
+  private async claim(queue: Queue): Promise<Call | null> {
+    const values = { queue: queue.name, kinds: queue.kinds, worker: this.name, lease: this.lease };
+    for (let pause = FIRST_PAUSE, wait = 0; !this.stopping.signal.aborted; ) {
+      queue.wake = new AbortController();
+      // Counted from before the claim, a lease lasts no longer than by the database's clock.
+      const until = now() + this.lease;
+      try {
+        const [claimed] = await this.rows<Call>(
+          `select id, kind, payload, attempt, attempts_max as "attemptsMax", deadline_at as deadline, submitter,
+             lease::text, timeout_ms / 1000.0::float8 as timeout,
+             case when paced then extract(epoch from send_at)::float8 end as "sendAt"
+           from tidegate.claim_${queue.stage}($queue, $worker, 1, make_interval(secs => $lease), $kinds)`,
+          values,
+        );
+        const abort = new AbortController();
+        if (claimed) return { ...claimed, queue, until, abort, signal: abort.signal, isSending: false, tookMs: null };
+        const [asked] = await this.rows<{ ms: number }>("select tidegate.claim_wait_ms($queue, $kinds) as ms", values);
+        wait = Math.min(Math.max(asked!.ms / 1000, FIRST_PAUSE), pause);
+        this.log.debug(`queue ${queue.name}: nothing to claim, waiting ${wait.toFixed(3)} s`);
+      } catch (error) {
+        if (error instanceof pg.DatabaseError && error.code === "42501") {
+          // A missing right does not come back by waiting.
+          this.stop();
+          throw error;
+        }
+        wait = Math.max(pause, 0.1);
+        this.log.warn(`queue ${queue.name}: cannot claim, again in ${wait.toFixed(1)} s: ${error}`);
+      }
+      pause = (await isAbortedWithin(queue.wake.signal, wait)) ? FIRST_PAUSE : Math.min(2 * pause, this.poll);
+    }
+    return null;
+  }
+
+  /** Runs the stage of a request, keeps its lease meanwhile, and settles. */
+  private async serve(call: Call): Promise<void> {
+    const ended = new AbortController();
+    const running = this.outcome(call).catch(() => null).finally(() => ended.abort());
+    let keeping: Promise<void> | null = null;
+    while (!(await isAbortedWithin(ended.signal, Math.min(1, this.lease / 10)))) {
+      if (!this.holds(call) || now() > this.cutOffAt) call.abort.abort();
+      // Not awaited: a database that does not answer must not delay the end of a call whose lease is lost.
+      else keeping ??= this.keep(call).finally(() => (keeping = null));
+    }
+    try {
+      await this.settle(call, (await running) ?? (call.isSending ? CUT_OFF : RELEASED));
+    } catch (error) {
+      // The request is rescued when its lease has run out.
+      this.log.error(`request ${call.id}: cannot settle its outcome: ${error}`);
+    }
+    // An ended check frees a place of its queue's concurrency limit.
+    if (call.queue.stage === "readiness") call.queue.wake.abort();
+  }
+
+  /** Whether its lease holds, with a margin. */
+  private holds(call: Call): boolean {
+    return now() < call.until - this.lease / 5;
+  }
+
+  /** Extends the lease when a third of it is used; otherwise reads whether its request was cancelled, or ended. */
+  private async keep(call: Call): Promise<void> {
+    const askedAt = now();
+    const extend = call.until - askedAt < (this.lease * 2) / 3;
+    const rows = extend ? `extend(${LEASE}, make_interval(secs => $time))` : `still_held(${LEASE})`;
+    try {
+      const values = { lease: call.lease, time: this.lease };
+      const held = await this.rows(`select 1 from tidegate.${rows}`, values, this.lease / 15);
+      if (!held.length) call.until = askedAt;
+      else if (extend) call.until = askedAt + this.lease;
+    } catch (error) {
+      this.log.warn(`request ${call.id}: failed to extend or to check its lease: ${error}`);
+    }
+  }
+
+  /** The outcome of a request's stage; null, or an error, if the claim ends without one. */
+  private async outcome(call: Call): Promise<Outcome | null> {
+    if (this.stopping.signal.aborted) return null;
+    if (call.queue.stage === "readiness") return await this.bounded(call, this.checks[call.kind]!);
+    if (call.attempt > 1) {
+      // An earlier send may have succeeded, and its worker may have been lost before the settle.
+      const find = this.receipts[call.kind];
+      const found = find && (await this.bounded(call, find));
+      if (found) return found;
+      if (call.attempt > call.attemptsMax) {
+        const message = "the worker of the last send was lost, and its receipt is not known";
+        return { outcome: "retry", code: "attempts_exhausted", message };
+      }
+    }
+    return (await this.hasSlot(call)) ? await this.bounded(call, this.sends[call.kind]!, true) : null;
+  }
+
+  /** Waits until a send may start. One that is late for its slot is released, or after a search takes another. */
+  private async hasSlot(call: Call): Promise<boolean> {
+    while (call.sendAt !== null) {
+      // By an answer that is fast: that of the claim may have been delayed.
+      const [clock] = await this.rows<{ now: number }>("select extract(epoch from tidegate.clock())::float8 as now");
+      const start = now() + call.sendAt - clock!.now;
+      if (await isAbortedWithin(this.stopping.signal, start - now())) return false;
+      if (now() - start <= LATE) break;
+      if (call.attempt === 1) return false;
+      const [slot] = await this.rows<{ at: number | null; wait: number }>(
+        `select extract(epoch from reserved_at + send_in)::float8 as at, wait_ms / 1000.0::float8 as wait
+         from tidegate.reserve_send($queue)`,
+        { queue: call.queue.name },
+      );
+      call.sendAt = slot!.at ?? call.sendAt;
+      await isAbortedWithin(this.stopping.signal, slot!.wait);
+    }
+    return this.holds(call);
+  }
+
+  /** Calls a stage, no longer than the policy allows. Null: a search has found no receipt. */
+  private async bounded(
+    call: Call,
+    stage: (payload: Json, context: Context) => Promise<Outcome | null>,
+    isSend = false,
+  ): Promise<Outcome | null> {
+    const beganAt = now();
+    call.isSending = isSend;
+    const late = new DOMException(`the stage took longer than ${call.timeout} s`, "TimeoutError");
+    const timer = setTimeout(() => call.abort.abort(late), call.timeout * 1000);
+    let [code, message] = ["stage_raised", ""];
+    try {
+      const aborted = once(call.signal, "abort").then(() => Promise.reject(call.signal.reason));
+      const outcome = await Promise.race([stage(call.payload, call), aborted]);
+      const isSearch = call.queue.stage === "tx" && !isSend;
+      if (outcome ? SETTLE[call.queue.stage][outcome.outcome] : isSearch) return outcome;
+      message = `the stage returned ${inspect(outcome)}`;
+    } catch (error) {
+      if (call.signal.aborted && call.signal.reason !== late) throw error;
+      [code, message] = call.signal.aborted ? ["timeout", late.message] : [code, `the stage threw ${error}`];
+    } finally {
+      clearTimeout(timer);
+      call.tookMs = Math.round((now() - beganAt) * 1000);
+    }
+    this.log.warn(`request ${call.id}: ${message}`);
+    return { outcome: "retry", code, message, mayHaveLeft: isSend };
+  }
+
+  /** Settles, repeatedly while the database is unavailable and the lease holds. */
+  private async settle(call: Call, outcome: Outcome | string): Promise<void> {
+    let moved: { queue?: string; wake?: boolean }[] | undefined;
+    while (!moved) {
+      try {
+        const settles = typeof outcome === "string" ? outcome : SETTLE[call.queue.stage][outcome.outcome];
+        const values = { lease: call.lease, tookMs: call.tookMs, ...settleValues(outcome) };
+        moved = await this.rows(`select * from tidegate.${settles}`, values);
+      } catch (error) {
+        if (isUnavailable(error)) {
+          if (!this.holds(call)) throw error;
+          this.log.warn(`request ${call.id}: cannot settle yet: ${error}`);
+          await sleep(500);
+        } else {
+          if (typeof outcome === "string" || outcome.outcome !== "receipt") throw error;
+          const message = `the downstream took it, but its answer cannot be stored: ${error}`;
+          outcome = { outcome: "rejected", code: "unstorable_response", message };
+        }
+      }
+    }
+    // Another worker has the request, or it was cancelled or has ended.
+    if (!moved.length) return this.log.warn(`request ${call.id}: the lease is lost, ${inspect(outcome)} is discarded`);
+    const wake = new Set(moved.flatMap((row) => (row.wake && row.queue ? [row.queue] : [])));
+    if (typeof outcome === "string" && this.stopping.signal.aborted) wake.add(call.queue.name);
+    for (const queue of wake) await this.rows("select tidegate.wake($queue)", { queue }).catch(() => {});
+  }
+
+  /** Wakes idle queues by notifications. These are hints: without them the worker polls. */
   private async listen(): Promise<void> {
     do {
-      const client = this.database.client(this.listenUrl);
+      const limits = { connectionTimeoutMillis: 5000, query_timeout: 5000, keepAlive: true };
+      const client = new pg.Client({ connectionString: this.listenUrl ?? this.url, ...limits });
+      const lost = once(client, "error").then(([error]) => Promise.reject(error));
+      lost.catch(() => {});
+      client.on("notification", ({ payload }) => this.drained.get(payload ?? "")?.wake.abort());
       try {
-        const lost = new Promise<never>((_, reject) => client.on("error", reject));
-        lost.catch(() => {});
-        client.on("notification", ({ payload }) => this.loops.get(payload ?? "")?.wake.notify());
         await client.connect();
         await client.query("listen tidegate_queue");
-        for (const loop of this.loops.values()) loop.wake.notify();
-        while (!(await Promise.race([this.stopsWithin(30), lost]))) await client.query("select");
+        for (const queue of this.drained.values()) queue.wake.abort();
+        while (!(await Promise.race([isAbortedWithin(this.stopping.signal, 30), lost]))) await client.query("select");
       } catch (error) {
-        this.options.log.warn(`not listening, polling goes on: ${error}`);
+        this.log.warn(`not listening, polling goes on: ${error}`);
       }
       await client.end().catch(() => {});
-    } while (!(await this.stopsWithin(1)));
+    } while (!(await isAbortedWithin(this.stopping.signal, 1)));
   }
 
   /** Reports every ten seconds that the worker is alive, and runs each second the maintenance that is due. */
   private async upkeep(): Promise<void> {
-    let [seenAt, failing, stopping] = [-Infinity, false, false];
-    const loops = [...this.loops.values()];
-    const stages = [...new Set(loops.map((loop) => loop.stage))];
-    const kinds = [...new Set(loops.flatMap((loop) => loop.kinds))];
-    for (;;) {
+    const queues = [...this.drained.values()];
+    const stages = [...new Set(queues.map((queue) => queue.stage))];
+    const kinds = [...new Set(queues.flatMap((queue) => queue.kinds))];
+    for (let second = 0, stopping = false; ; second += 1) {
       try {
-        if (stopping || now() - seenAt >= 10) {
-          const values = [this.options.name, stages, this.options.queues, stopping, kinds];
-          await this.database.rows("select tidegate.worker_seen($1, $2, $3, $4, $5)", values, 2);
-          seenAt = now();
-          await this.clock.read(this.database);
+        if (stopping || second % 10 === 0) {
+          const values = { name: this.name, stages, queues: this.queues, stopping, kinds };
+          await this.rows("select tidegate.worker_seen($name, $stages, $queues, $stopping, $kinds)", values);
         }
-        if (!stopping) await this.database.rows("call tidegate.maintain()");
-        failing = false;
+        await this.rows("call tidegate.maintain()");
       } catch (error) {
-        // A warning once, not every second.
-        this.options.log[failing ? "debug" : "warn"](`upkeep failed, and is repeated: ${error}`);
-        failing = true;
+        this.log.warn(`upkeep failed, and is repeated: ${error}`);
       }
       if (stopping) return;
-      stopping = await this.stopsWithin(1);
+      stopping = await isAbortedWithin(this.stopping.signal, 1);
     }
   }
+}
+
+/** The seconds of a clock that never steps. */
+const now = (): number => performance.now() / 1000;
+
+/** Waits until a signal is aborted. */
+async function isAbortedWithin(signal: AbortSignal, seconds: number): Promise<boolean> {
+  await sleep(Math.max(seconds, 0) * 1000, undefined, { signal }).catch(() => {});
+  return signal.aborted;
+}
+
+/** Whether the same statement may succeed later. */
+function isUnavailable(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|40|53|55|57|58)/.test(error.code ?? "");
+  return !(error instanceof TypeError);
+}
+
+/** The values of a settle's statement. */
+function settleValues(outcome: Outcome | string): Record<string, unknown> {
+  if (typeof outcome === "string") return {};
+  const values: Record<string, unknown> = { mayHaveLeft: true, ...outcome };
+  if ("code" in outcome) {
+    // A NUL or half of a surrogate pair cannot be stored.
+    const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
+    const retryable = outcome.outcome === "retry" || (outcome.retryable ?? false);
+    values["error"] = JSON.stringify({ code: storable(outcome.code), message: storable(outcome.message), retryable });
+  }
+  if ("response" in outcome) values["response"] = JSON.stringify(outcome.response);
+  return values;
 }

@@ -12,7 +12,7 @@ from uuid import UUID
 Json: TypeAlias = Any
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Context:
     """The request of a call. `id` is the idempotency key towards the downstream: any call may come again."""
 
@@ -22,10 +22,9 @@ class Context:
     attempts_max: int
     deadline: datetime
     submitter: str | None
-    timeout: float
-    """The seconds after which the call is cancelled."""
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set when the call is cancelled, for code in other threads: async code gets a CancelledError."""
+    timeout: float  # the seconds after which the call is cancelled
+    # Set when the call is cancelled, for code in other threads: async code gets a CancelledError.
+    cancelled: threading.Event = field(default_factory=threading.Event, init=False)
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,7 @@ class Retry:
     code: str
     message: str
     after: float | None = None
-    may_have_left: bool = True
-    """False only if the downstream has certainly not received the request with this attempt."""
-    retryable: bool = True
+    may_have_left: bool = True  # False only if the downstream has certainly not received this attempt
 
 
 Check: TypeAlias = Callable[[Json, Context], Awaitable[Passed | Snooze | Retry | Failed]]

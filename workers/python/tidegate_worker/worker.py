@@ -1,26 +1,72 @@
-"""A worker: drains queues until it is stopped."""
+"""A worker: drains queues until it is stopped. `docs/workers.md` has the contract that it keeps."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
-import os
+import math
+import re
 import secrets
 import signal
 import socket
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
+import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from .database import FAILURES, UNAVAILABLE, Database, DatabaseClock
-from .outcomes import Check, FindReceipt, Send
-from .queue_loop import QueueLoop
+from .outcomes import Check, Context, Failed, FindReceipt, Json, Outcome, Passed, Receipt, Rejected, Retry, Send, Snooze
 
 log = logging.getLogger("tidegate_worker")
+# Errors after which the same statement may succeed later; and all errors of statements.
+UNAVAILABLE, FAILURES = (psycopg.OperationalError, OSError), (psycopg.Error, OSError)
+# Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
+FIRST_PAUSE, LATE = 0.002, 0.05
+
+LEASE, TOOK = "array[%(lease)s::tidegate.lease]", "took_ms => array[%(took_ms)s::integer]"
+AFTER, ERROR = "array[make_interval(secs => %(after)s)]", "array[%(error)s::jsonb]"
+SETTLE = {
+    ("readiness", Passed): f"settle_passed({LEASE}, {TOOK})",
+    ("readiness", Snooze): f"settle_snooze({LEASE}, {AFTER}, {TOOK})",
+    ("readiness", Retry): f"settle_snooze({LEASE}, {AFTER}, {ERROR}, {TOOK})",
+    ("readiness", Failed): f"settle_failed({LEASE}, {ERROR}, {TOOK})",
+    ("tx", Receipt): f"settle_receipt({LEASE}, array[%(reference)s::text], array[%(response)s::jsonb], {TOOK})",
+    ("tx", Retry): f"settle_retry({LEASE}, {ERROR}, {AFTER}, array[%(may_have_left)s::boolean], {TOOK})",
+    ("tx", Rejected): f"settle_rejected({LEASE}, {ERROR}, {TOOK})",
+}
+# The ends of a claim without an outcome. Released: its call has not begun, or has no effect, as a check. Cut off: its
+# send may have left; the lease ends at once, and the next claim rescues the request, with a search for its receipt.
+RELEASED, CUT_OFF = f"release({LEASE})", f"extend({LEASE}, '10 ms')"
+
+
+@dataclass(eq=False)
+class Queue:
+    """A queue that is drained."""
+
+    name: str
+    stage: str
+    kinds: list[str]
+    claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(eq=False, kw_only=True)
+class Call(Context):
+    """A claimed request on its way through its stage."""
+
+    queue: Queue
+    payload: Json
+    lease: str
+    until: float  # the end of the lease, by the clock of this process
+    send_at: float | None  # by the database's clock, in a queue with a rate
+    is_sending: bool = False
+    took_ms: int | None = None
 
 
 @dataclass
@@ -33,126 +79,287 @@ class Worker:
     sends: Mapping[str, Send] = field(default_factory=dict)
     # Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking.
     receipts: Mapping[str, FindReceipt] = field(default_factory=dict)
-    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}")
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{secrets.token_hex(4)}")
     concurrency: int = 20  # calls at once per queue
-    # Seconds: the length of a lease; how often an idle queue is claimed from without a notification; how long calls may
-    # go on after a stop.
-    lease: float = 30.0
-    poll: float = 2.0
-    grace: float = 20.0
+    lease: float = 30.0  # seconds, as the next two
+    poll: float = 2.0  # how often an idle queue is claimed from without a notification
+    grace: float = 20.0  # how long calls may go on after a stop
     listen_url: str | None = None  # where to LISTEN, if `url` leads to a pooler in transaction mode
 
     def __post_init__(self) -> None:
-        # An answer that takes half a lease is too late for its claim or its settle.
-        self.database = Database(self.url, min(20.0, self.lease / 2))
-        self.clock = DatabaseClock()
-        self.stopping = asyncio.Event()
-        self.loops: dict[str, QueueLoop] = {}
+        self._drained: dict[str, Queue] = {}
+        self._stopping, self._cut_off_at = asyncio.Event(), math.inf
+        self._idle, self._places = list[psycopg.AsyncConnection[DictRow]](), asyncio.Semaphore(4)
 
     def stop(self) -> None:
         """Ends claiming. `run` returns when the calls have ended, or were released after `grace`."""
-        self.stopping.set()
-        for loop in self.loops.values():
-            loop.wake.set()
+        self._stopping.set()
+        self._cut_off_at = min(self._cut_off_at, monotonic() + self.grace)
+        for queue in self._drained.values():
+            queue.wake.set()
 
     async def run(self) -> None:
         """Works until `stop`, SIGTERM or SIGINT. Raises if it cannot work: for an unknown queue, or without a right."""
+        loop, signals = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
         try:
-            self.loops = {queue: QueueLoop(self, queue, *await self._stage_of(queue)) for queue in self.queues}
-            await self.clock.read(self.database)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, self.stop)
-            listening, upkeep = asyncio.create_task(self._listen()), asyncio.create_task(self._upkeep())
-            running = [asyncio.create_task(loop.run()) for loop in self.loops.values()]
+            self._drained = {name: await self._queue(name) for name in self.queues}
+            for number in signals:
+                loop.add_signal_handler(number, self.stop)
             log.info("worker %s drains %s", self.name, ", ".join(self.queues))
-            # The first error stops the other queues, too.
-            await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
-            self.stop()
+            listening = asyncio.create_task(self._listen())
+            drains = [self._drain(queue) for queue in self._drained.values() for _ in range(self.concurrency)]
+            ends = await asyncio.gather(self._upkeep(), *drains, return_exceptions=True)
             listening.cancel()
-            for ended in await asyncio.gather(*running, upkeep, listening, return_exceptions=True):
-                if isinstance(ended, Exception):
-                    raise ended
+            for error in filter(None, ends):
+                raise error
             log.info("worker %s has stopped", self.name)
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().remove_signal_handler(number)
-            await self.database.close()
+            for number in signals:
+                loop.remove_signal_handler(number)
+            for connection in self._idle:
+                await connection.close()
 
-    async def respond(self, reference: str, response: Any, part: str | None = None, accept: bool | None = None) -> str:
-        """Stores a response that comes later than its receipt. Repeat it until it succeeds."""
-        [row] = await self.database.rows(
-            "select outcome from tidegate.respond(%(response)s, null, %(reference)s, %(part)s, %(accept)s)",
-            response=Jsonb(response), reference=reference, part=part, accept=accept,
-        )
-        return str(row["outcome"])
+    async def rows(self, sql: str, limit: float = math.inf, **values: Any) -> list[DictRow]:
+        """The rows of a statement, which is a transaction of its own; a TimeoutError after `limit` seconds."""
+        # An answer that takes half a lease is too late for its claim or its settle.
+        async with asyncio.timeout(min(limit, 20, self.lease / 2)), self._places:
+            connection = self._idle.pop() if self._idle else await self._connect(self.url)
+            try:
+                cursor = await connection.execute(sql.encode(), values)
+                rows = await cursor.fetchall() if cursor.description else []
+            except BaseException:
+                await connection.close()
+                raise
+            self._idle.append(connection)
+            return rows
 
-    async def stops_within(self, seconds: float) -> bool:
-        """Waits, and returns whether the worker is stopping."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.stopping.wait(), max(seconds, 0))
-        return self.stopping.is_set()
+    async def _connect(self, url: str) -> psycopg.AsyncConnection[DictRow]:
+        # Claims and extensions are durable before a call begins. Nothing is prepared, so that any pooler will do.
+        url = make_conninfo(url, options="-c synchronous_commit=on", tcp_user_timeout=20_000)
+        return await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row, prepare_threshold=None)
 
-    async def _stage_of(self, queue: str) -> tuple[str, list[str]]:
-        rows = await self.database.rows(
-            """
-            select q.stage::text, array(
-              select p.kind from tidegate.policy as p where p.stage = q.stage and p.semantics = 'exactly_once'
-            ) as exactly_once
-            from tidegate.queue as q where q.name = %(queue)s
-            """,
-            queue=queue,
-        )
-        if not rows:
-            raise ValueError(f'there is no queue "{queue}"; see `select name, stage from tidegate.queue`')
-        stage = str(rows[0]["stage"])
-        kinds = sorted(self.sends if stage == "tx" else self.checks)
-        if not kinds:
-            raise ValueError(f'queue "{queue}" needs a {stage} stage, and this worker has none for any kind')
-        for kind in set(kinds) & set(rows[0]["exactly_once"] if stage == "tx" else []):
-            raise ValueError(
-                f'kind "{kind}" has exactly_once semantics, and this worker cannot write an effect with the receipt: '
-                "set its semantics to at_least_once, or leave it to another worker"
+    async def _queue(self, name: str) -> Queue:
+        for row in await self.rows(
+            "select stage::text, array(select kind from tidegate.policy where stage = 'tx' and"
+            " semantics = 'exactly_once') as exactly_once from tidegate.queue where name = %(name)s", name=name,
+        ):
+            for kind in set(self.sends) & set(row["exactly_once"]):
+                raise ValueError(f'kind "{kind}" has exactly_once semantics: leave it to a worker that writes effects')
+            return Queue(name, row["stage"], list(self.checks if row["stage"] == "readiness" else self.sends))
+        raise ValueError(f'there is no queue "{name}"; see `select name, stage from tidegate.queue`')
+
+    async def _drain(self, queue: Queue) -> None:
+        """Claims a request and serves it, again and again. This runs once for each call allowed at a time; one claims."""
+        while not self._stopping.is_set():
+            async with queue.claiming:
+                call = await self._claim(queue)
+            if call:
+                await self._serve(call)
+
+    async def _claim(self, queue: Queue) -> Call | None:
+        """Claims a request as soon as there is one; None when the worker stops.
+
+        The pauses begin short: of two concurrent submissions to an empty queue, the second notifies no worker.
+        """
+        pause = FIRST_PAUSE
+        values: dict[str, Any] = {"queue": queue.name, "kinds": queue.kinds, "worker": self.name, "lease": self.lease}
+        while not self._stopping.is_set():
+            queue.wake.clear()
+            # Counted from before the claim, a lease lasts no longer than by the database's clock.
+            until = monotonic() + self.lease
+            try:
+                for row in await self.rows(
+                    "select id, kind, payload, attempt, attempts_max, deadline_at as deadline, submitter, lease::text,"
+                    " timeout_ms / 1000.0::float8 as timeout,"
+                    " case when paced then extract(epoch from send_at)::float8 end as send_at"
+                    f" from tidegate.claim_{queue.stage}"
+                    "(%(queue)s, %(worker)s, 1, make_interval(secs => %(lease)s), %(kinds)s)", **values,
+                ):
+                    return Call(queue=queue, until=until, **row)
+                [row] = await self.rows("select tidegate.claim_wait_ms(%(queue)s, %(kinds)s) as ms", **values)
+                wait = min(max(row["ms"] / 1000, FIRST_PAUSE), pause)
+                log.debug("queue %s: nothing to claim, waiting %.3f s", queue.name, wait)
+            except psycopg.errors.InsufficientPrivilege:
+                # A missing right does not come back by waiting.
+                self.stop()
+                raise
+            except FAILURES as error:
+                wait = max(pause, 0.1)
+                log.warning("queue %s: cannot claim, again in %.1f s: %r", queue.name, wait, error)
+            pause = FIRST_PAUSE if await is_set_within(queue.wake, wait) else min(2 * pause, self.poll)
+        return None
+
+    async def _serve(self, call: Call) -> None:
+        """Runs the stage of a request, keeps its lease meanwhile, and settles."""
+        running, keeping = asyncio.create_task(self._outcome(call)), asyncio.create_task(asyncio.sleep(0))
+        while not (await asyncio.wait({running}, timeout=min(1, self.lease / 10)))[0]:
+            if not self._holds(call) or monotonic() > self._cut_off_at:
+                if not call.cancelled.is_set():
+                    call.cancelled.set()
+                    running.cancel()
+            elif keeping.done():
+                # Not awaited: a database that does not answer must not delay the end of a call whose lease is lost.
+                keeping = asyncio.create_task(self._keep(call))
+        if running.cancelled() or running.exception():
+            outcome = CUT_OFF if call.is_sending else RELEASED
+        else:
+            outcome = running.result()
+        try:
+            await self._settle(call, outcome)
+        except Exception as error:
+            # The request is rescued when its lease has run out.
+            log.error("request %s: cannot settle its outcome: %r", call.id, error)
+        if call.queue.stage == "readiness":
+            # An ended check frees a place of its queue's concurrency limit.
+            call.queue.wake.set()
+
+    def _holds(self, call: Call) -> bool:
+        """Whether its lease holds, with a margin."""
+        return monotonic() < call.until - self.lease / 5
+
+    async def _keep(self, call: Call) -> None:
+        """Extends the lease when a third of it is used; otherwise reads whether its request was cancelled, or ended."""
+        asked_at = monotonic()
+        extends = call.until - asked_at < self.lease * 2 / 3
+        function = f"extend({LEASE}, make_interval(secs => %(time)s))" if extends else f"still_held({LEASE})"
+        try:
+            values = {"lease": call.lease, "time": self.lease}
+            held = await self.rows(f"select 1 from tidegate.{function}", self.lease / 15, **values)
+            call.until = asked_at if not held else asked_at + self.lease if extends else call.until
+        except FAILURES as error:
+            log.warning("request %s: failed to extend or to check its lease: %r", call.id, error)
+
+    async def _outcome(self, call: Call) -> Any:
+        """The outcome of a request's stage, or the statement that ends the claim without one."""
+        if self._stopping.is_set():
+            return RELEASED
+        if call.queue.stage == "readiness":
+            return await self._bounded(call, self.checks[call.kind])
+        if call.attempt > 1:
+            # An earlier send may have succeeded, and its worker may have been lost before the settle.
+            find = self.receipts.get(call.kind)
+            if find and (found := await self._bounded(call, find)):
+                return found
+            if call.attempt > call.attempts_max:
+                return Retry("attempts_exhausted", "the worker of the last send was lost, and its receipt is not known")
+        return await self._bounded(call, self.sends[call.kind], True) if await self._has_slot(call) else RELEASED
+
+    async def _has_slot(self, call: Call) -> bool:
+        """Waits until a send may start. One that is late for its slot is released, or after a search takes another."""
+        while call.send_at is not None:
+            # By an answer that is fast: that of the claim may have been delayed.
+            [row] = await self.rows("select extract(epoch from tidegate.clock())::float8 as now")
+            start = monotonic() + call.send_at - row["now"]
+            if await is_set_within(self._stopping, start - monotonic()):
+                return False
+            if monotonic() - start <= LATE:
+                break
+            if call.attempt == 1:
+                return False
+            [row] = await self.rows(
+                "select extract(epoch from reserved_at + send_in)::float8 as send_at, wait_ms / 1000.0::float8 as wait"
+                " from tidegate.reserve_send(%(queue)s)", queue=call.queue.name,
             )
-        return stage, kinds
+            call.send_at = call.send_at if row["send_at"] is None else row["send_at"]
+            await is_set_within(self._stopping, row["wait"])
+        return self._holds(call)
+
+    async def _bounded(self, call: Call, stage: Callable[[Any, Context], Awaitable[Any]], is_send: bool = False) -> Any:
+        """Calls a stage, no longer than the policy allows."""
+        began_at, code, call.is_sending = monotonic(), "stage_raised", is_send
+        try:
+            async with asyncio.timeout(call.timeout):
+                outcome = await stage(call.payload, call)
+            if (call.queue.stage, type(outcome)) in SETTLE or outcome is None and stage in self.receipts.values():
+                return outcome
+            message = f"the stage returned {outcome!r}"
+        except TimeoutError:
+            call.cancelled.set()
+            code, message = "timeout", f"the stage took longer than {call.timeout} s"
+        except Exception as error:
+            message = f"the stage raised {error!r}"
+        finally:
+            call.took_ms = round((monotonic() - began_at) * 1000)
+        log.warning("request %s: %s", call.id, message)
+        return Retry(code, message, may_have_left=is_send)
+
+    async def _settle(self, call: Call, outcome: Outcome | str) -> None:
+        """Settles, repeatedly while the database is unavailable and the lease holds."""
+        moved = None
+        while moved is None:
+            function = outcome if isinstance(outcome, str) else SETTLE[call.queue.stage, type(outcome)]
+            try:
+                values = {"lease": call.lease, "took_ms": call.took_ms, **settle_values(outcome)}
+                moved = await self.rows(f"select * from tidegate.{function}", **values)
+            except UNAVAILABLE as error:
+                if not self._holds(call):
+                    raise
+                log.warning("request %s: cannot settle yet: %r", call.id, error)
+                await asyncio.sleep(0.5)
+            except Exception as error:
+                if not isinstance(outcome, Receipt):
+                    raise
+                message = f"the downstream took it, but its answer cannot be stored: {error}"
+                outcome = Rejected("unstorable_response", message)
+        if not moved:
+            # Another worker has the request, or it was cancelled or has ended.
+            log.warning("request %s: the lease is lost, %r is discarded", call.id, outcome)
+        elif self._stopping.is_set() and isinstance(outcome, str):
+            moved.append({"queue": call.queue.name, "wake": True})
+        for queue in {row["queue"] for row in moved if row.get("wake")}:
+            with contextlib.suppress(*FAILURES):
+                await self.rows("select tidegate.wake(%(queue)s)", queue=queue)
 
     async def _listen(self) -> None:
-        """Wakes the loops by notifications. These are hints: without them the loops poll."""
+        """Wakes idle queues by notifications. These are hints: without them the worker polls."""
         while True:
             try:
-                async with await self.database.connect(self.listen_url) as connection:
+                async with await self._connect(self.listen_url or self.url) as connection:
                     await connection.execute("listen tidegate_queue")
-                    for loop in self.loops.values():
-                        loop.wake.set()
+                    for queue in self._drained.values():
+                        queue.wake.set()
                     while True:
-                        async for notification in connection.notifies(timeout=30):
-                            if notification.payload in self.loops:
-                                self.loops[notification.payload].wake.set()
+                        async for found in connection.notifies(timeout=30):
+                            if found.payload in self._drained:
+                                self._drained[found.payload].wake.set()
                         await asyncio.wait_for(connection.execute("select"), 5)
-            except UNAVAILABLE as error:
+            except FAILURES as error:
                 log.warning("not listening, polling goes on: %r", error)
             await asyncio.sleep(1)
 
     async def _upkeep(self) -> None:
         """Reports every ten seconds that the worker is alive, and runs each second the maintenance that is due."""
-        seen_at, failing, stopping = -10.0, False, False
-        loops = self.loops.values()
-        while True:
+        stopping, stages = False, list({queue.stage for queue in self._drained.values()})
+        kinds = list({kind for queue in self._drained.values() for kind in queue.kinds})
+        for second in itertools.count():
             try:
-                if stopping or time.monotonic() - seen_at >= 10:
-                    await self.database.rows(
+                if stopping or second % 10 == 0:
+                    await self.rows(
                         "select tidegate.worker_seen(%(name)s, %(stages)s, %(queues)s, %(stopping)s, %(kinds)s)",
-                        limit=2, name=self.name, queues=list(self.loops), stages=sorted({loop.stage for loop in loops}),
-                        kinds=sorted({kind for loop in loops for kind in loop.kinds}), stopping=stopping,
+                        name=self.name, stages=stages, queues=list(self.queues), stopping=stopping, kinds=kinds,
                     )
-                    seen_at = time.monotonic()
-                    await self.clock.read(self.database)
-                if not stopping:
-                    await self.database.rows("call tidegate.maintain()")
-                failing = False
+                await self.rows("call tidegate.maintain()")
             except FAILURES as error:
-                # A warning once, not every second.
-                log.log(logging.DEBUG if failing else logging.WARNING, "upkeep failed, and is repeated: %r", error)
-                failing = True
+                log.warning("upkeep failed, and is repeated: %r", error)
             if stopping:
-                return
-            stopping = await self.stops_within(1)
+                break
+            stopping = await is_set_within(self._stopping, 1)
+
+
+async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Waits for an event."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), max(seconds, 0))
+    return event.is_set()
+
+
+def settle_values(outcome: Outcome | str) -> dict[str, Any]:
+    """The values of a settle's statement."""
+    given = {} if isinstance(outcome, str) else dict(vars(outcome))
+    if "code" in given:
+        # A NUL or half of a surrogate pair cannot be stored.
+        code, message = (re.sub("[\0\ud800-\udfff]", "\ufffd", given[name]) for name in ("code", "message"))
+        given["error"] = Jsonb({"code": code, "message": message, "retryable": given.get("retryable", True)})
+    if given.get("response") is not None:
+        given["response"] = Jsonb(given["response"])
+    return given
