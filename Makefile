@@ -100,6 +100,10 @@ lint: ## Check formatting, lints and documentation
 release: ## Build both programs as they are packaged: small and fast, with a slow build
 	cargo build --profile dist -p tidegate -p tidegate-workers --bins
 
+.PHONY: package
+package: ## Package the crates that can be published, and build each from its package alone
+	cargo package --workspace --exclude tidegate-faults --exclude tidegate-model
+
 .PHONY: bench
 bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery
 	cargo bench --bench throughput
