@@ -1,14 +1,19 @@
 //! The connection settings, and pools of connections.
 
-use std::{env, fs::File, time::Duration};
+mod url;
 
-use percent_encoding::percent_decode_str;
-use sqlx::{
-    ConnectOptions, Connection, PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
-use crate::error::StoreError;
+use sqlx::{
+    ConnectOptions, Connection, Executor, PgConnection, PgPool, Row,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+pub use self::url::with_database;
+use crate::{error::StoreError, lock::lock};
 
 /// The settings of a process's connections.
 #[derive(Debug, Clone)]
@@ -26,6 +31,12 @@ pub struct PoolSettings {
 /// An idle connection is pinged before a use after this time.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// The pause between two checks of the primary, and between two searches for it.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a server may take to answer a check.
+const ANSWER: Duration = Duration::from_secs(2);
+
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
@@ -39,27 +50,31 @@ impl Default for PoolSettings {
 
 /// Connects to `url` and makes sure that the database answers.
 ///
+/// Of several hosts it takes the one that takes writes, and follows when that becomes another, until the pool is closed.
 /// When a pooler refuses the settings of a session, a warning lists the settings for the database's user.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] when it does not, or when the URL cannot be read.
 pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    let mut options = options(url, settings)?;
+    let mut servers = options(url, settings)?;
     // The pool's error has no reason: one connection outside of it finds the reason.
-    match probe(&options, settings).await {
+    let primary = match probe(&servers, settings).await {
         Err(error) if refuses_settings(&error) => {
-            options = plain_options(url, settings)?;
-            probe(&options, settings).await?;
+            servers = plain_options(url, settings)?;
+            let primary = probe(&servers, settings).await?;
             tracing::warn!(
-                host = options.get_host(),
+                host = servers[primary].get_host(),
                 "a pooler takes no settings with a connection: set them for the database's user, {}",
                 SETTINGS.map(|(name, value)| format!("{name} = '{value}'")).join(", "),
             );
+            primary
         }
         tried => tried?,
-    }
-    pool(settings).connect_with(options).await.map_err(StoreError::from)
+    };
+    let pool = lead(pool(settings), servers, primary);
+    drop(pool.acquire().await?);
+    Ok(pool)
 }
 
 /// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every
@@ -69,14 +84,110 @@ fn pool(settings: &PoolSettings) -> PgPoolOptions {
         .max_connections(settings.connections_max)
         .acquire_timeout(settings.acquire_timeout)
         .test_before_acquire(false)
-        .before_acquire(|connection, used| {
-            Box::pin(async move { Ok(used.idle_for < IDLE || connection.ping().await.is_ok()) })
-        })
 }
 
-/// Opens a connection and closes it.
-async fn probe(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
-    Ok(open(options, settings.acquire_timeout).await?.close().await?)
+/// A pool that leads to the server of this number first, and then to that which takes writes, if there are several.
+fn lead(pool: PgPoolOptions, servers: Vec<PgConnectOptions>, first: usize) -> PgPool {
+    let moved = Arc::new(Mutex::new(Instant::now()));
+    let last_move = Arc::clone(&moved);
+    let pool = pool.before_acquire(move |connection, used| {
+        let opened = Instant::now().checked_sub(used.age);
+        let leads_elsewhere = opened < Some(*lock(&last_move));
+        Box::pin(async move { Ok(!leads_elsewhere && (used.idle_for < IDLE || connection.ping().await.is_ok())) })
+    });
+    let pool = pool.connect_lazy_with(servers[first].clone());
+    if servers.len() > 1 {
+        let (mut closed, following) = (pool.close_event(), follow(pool.clone(), servers, moved));
+        tokio::spawn(async move { closed.do_until(following).await });
+    }
+    pool
+}
+
+/// Leads a pool to the server that takes writes. `moved` is when it last was another one than before: earlier
+/// connections are not used any more.
+async fn follow(pool: PgPool, servers: Vec<PgConnectOptions>, moved: Arc<Mutex<Instant>>) {
+    let mut former: Option<String> = None;
+    loop {
+        if let Ok((primary, mut connection)) = find(&servers, ANSWER).await {
+            if redirect(&pool, &servers[primary]) {
+                *lock(&moved) = Instant::now();
+            }
+            let primary = address(&servers[primary]);
+            if let Some(former) = former.replace(primary.clone()).filter(|former| *former != primary) {
+                tracing::warn!(
+                    primary,
+                    former,
+                    "another server has become the primary; connections go there"
+                );
+            }
+            while let Ok(Ok(true)) = tokio::time::timeout(ANSWER, takes_writes(&mut connection)).await {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Makes new connections of a pool lead to this server; returns whether they led to another one.
+pub(crate) fn redirect(pool: &PgPool, server: &PgConnectOptions) -> bool {
+    let moves = address(&pool.connect_options()) != address(server);
+    if moves {
+        pool.set_connect_options(server.clone());
+    }
+    moves
+}
+
+/// Another pool to the same server, connected when it is first used.
+pub(crate) fn own_pool(pool: &PgPool, connections: u32) -> PgPool {
+    let options = pool.options().clone().min_connections(0).max_connections(connections);
+    options.connect_lazy_with(PgConnectOptions::clone(&pool.connect_options()))
+}
+
+/// The host and port of a server, or the directory of its socket.
+pub(crate) fn address(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(directory) => directory.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    }
+}
+
+/// Opens a connection and closes it; returns the number of its server.
+async fn probe(servers: &[PgConnectOptions], settings: &PoolSettings) -> Result<usize, StoreError> {
+    let (primary, connection) = find(servers, settings.acquire_timeout).await?;
+    connection.close().await?;
+    Ok(primary)
+}
+
+/// A connection to the first server that takes writes, and its number. A single server is not asked whether it does.
+async fn find(servers: &[PgConnectOptions], time_limit: Duration) -> Result<(usize, PgConnection), StoreError> {
+    if let [server] = servers {
+        return Ok((0, open(server, time_limit).await?));
+    }
+    let mut reasons = Vec::new();
+    for (number, server) in servers.iter().enumerate() {
+        let opening = async {
+            let mut connection = open(server, time_limit).await?;
+            Ok(takes_writes(&mut connection).await?.then_some(connection))
+        };
+        let why = match tokio::time::timeout(time_limit, opening).await {
+            Ok(Ok(Some(connection))) => return Ok((number, connection)),
+            Ok(Ok(None)) => "it is a standby, or read-only".to_owned(),
+            Ok(Err(StoreError::Unavailable(why))) => why,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        reasons.push(format!("{}: {why}", address(server)));
+    }
+    let reasons = reasons.join("; ");
+    Err(StoreError::Unavailable(format!(
+        "no server of the URL takes writes ({reasons})"
+    )))
+}
+
+/// Whether the server takes writes. Without a prepared statement, which a pooler may lose.
+async fn takes_writes(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    let row = connection.fetch_one("show transaction_read_only").await?;
+    Ok(row.try_get::<&str, _>(0)? == "off")
 }
 
 /// A connection, or the reason why there is none within the time limit.
@@ -84,15 +195,14 @@ async fn open(options: &PgConnectOptions, time_limit: Duration) -> Result<PgConn
     match tokio::time::timeout(time_limit, PgConnection::connect_with(options)).await {
         Ok(connected) => Ok(connected?),
         Err(_) => Err(StoreError::Unavailable(format!(
-            "{}:{} does not answer within {} s",
-            options.get_host(),
-            options.get_port(),
+            "{} does not answer within {} s",
+            address(options),
             time_limit.as_secs()
         ))),
     }
 }
 
-/// One connection without the settings of a pool's sessions.
+/// One connection without the settings of a pool's sessions, to the server that takes writes.
 ///
 /// # Errors
 ///
@@ -102,7 +212,8 @@ pub(crate) async fn connect_one(url: &str, application_name: &str) -> Result<PgC
         application_name: application_name.to_owned(),
         ..PoolSettings::default()
     };
-    open(&plain_options(url, &settings)?, settings.acquire_timeout).await
+    let servers = plain_options(url, &settings)?;
+    Ok(find(&servers, settings.acquire_timeout).await?.1)
 }
 
 /// Whether a pooler refused the parameters of the connection. PgBouncer gives no code for that, only a message.
@@ -110,13 +221,13 @@ fn refuses_settings(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why.contains("startup parameter"))
 }
 
-/// A pool that connects when it is first used.
+/// A pool that connects when it is first used. With several hosts, called in a runtime.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] when the URL cannot be read.
 pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(pool(settings).connect_lazy_with(options(url, settings)?))
+    Ok(lead(pool(settings), options(url, settings)?, 0))
 }
 
 /// One connection for a [listener](crate::listener::listen), made when it is first used: notifications are hints, so a
@@ -126,10 +237,7 @@ pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, Stor
 ///
 /// As [`connect_lazily`].
 pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(PgPoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(settings.acquire_timeout)
-        .connect_lazy_with(plain_options(url, settings)?))
+    Ok(lead(pool(settings), plain_options(url, settings)?, 0))
 }
 
 /// The settings of every session, independent of the defaults of server, database and user.
@@ -149,54 +257,24 @@ const SETTINGS: [(&str, &str); 9] = [
     ("search_path", "pg_catalog,pg_temp"),
 ];
 
-fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
+fn options(url: &str, settings: &PoolSettings) -> Result<Vec<PgConnectOptions>, StoreError> {
     let statement_timeout = settings.statement_timeout.as_millis().to_string();
-    Ok(plain_options(url, settings)?
-        .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
-        .options([("statement_timeout", statement_timeout)]))
+    let with_settings = |options: PgConnectOptions| {
+        options
+            .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
+            .options([("statement_timeout", &statement_timeout)])
+    };
+    Ok(plain_options(url, settings)?.into_iter().map(with_settings).collect())
 }
 
-/// The options that a pooler accepts.
-fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
-    let options: PgConnectOptions = url
-        .parse()
-        .map_err(|error: sqlx::Error| StoreError::Unavailable(format!("the database URL cannot be read: {error}")))?;
-    if !matches!(options.get_ssl_mode(), PgSslMode::Disable | PgSslMode::Allow) {
-        check_tls_files(url)?;
-    }
-    Ok(options
-        .application_name(&settings.application_name)
-        .extra_float_digits(None)
-        // The database logs slow statements; here they would flood the log after every stall.
-        .disable_statement_logging())
-}
-
-/// The parameters of a URL that name files for TLS, and the variables that stand in for them.
-const TLS_FILES: [(&str, &str); 3] = [
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-];
-
-/// Refuses files that cannot be read: the driver's own error does not name them.
-fn check_tls_files(url: &str) -> Result<(), StoreError> {
-    let parameters = url.split_once('?').map_or("", |(_, parameters)| parameters);
-    for (parameter, variable) in TLS_FILES {
-        let mut pairs = parameters.split('&').filter_map(|pair| pair.split_once('='));
-        let given = pairs.rfind(|(name, _)| *name == parameter);
-        let file = match given {
-            Some((_, value)) => Some(percent_decode_str(value).decode_utf8_lossy().into_owned()),
-            None => env::var(variable).ok(),
-        };
-        // The driver also takes the text of a certificate.
-        let file = file.filter(|file| !file.trim_start().starts_with("-----BEGIN"));
-        if let Some(file) = file
-            && let Err(error) = File::open(&file)
-        {
-            return Err(StoreError::Unavailable(format!(
-                "{parameter} names the file {file}, which cannot be read: {error}"
-            )));
-        }
-    }
-    Ok(())
+/// The options that a pooler accepts, for each server of the URL.
+fn plain_options(url: &str, settings: &PoolSettings) -> Result<Vec<PgConnectOptions>, StoreError> {
+    let plain = |options: PgConnectOptions| {
+        options
+            .application_name(&settings.application_name)
+            .extra_float_digits(None)
+            // The database logs slow statements; here they would flood the log after every stall.
+            .disable_statement_logging()
+    };
+    Ok(url::servers(url)?.into_iter().map(plain).collect())
 }

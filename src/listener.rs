@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    database,
     error::{StoreError, warn_of},
     lock::lock,
     store::Store,
@@ -24,7 +25,7 @@ use crate::{
 const QUEUE_CHANNEL: &str = "tidegate_queue";
 
 /// How long a connection may be quiet before it is tested, and how long the test may take.
-const QUIET: Duration = Duration::from_secs(30);
+const QUIET: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The longest pause before a lost connection is opened again.
@@ -80,7 +81,7 @@ impl Subscriber for Wakeups {
     }
 }
 
-/// Listens until `shutdown`; opens a lost connection again. Takes one connection of the pool; `store` sends the
+/// Listens until `shutdown`, on one connection beyond those of the pool; opens a lost one again. `store` sends the
 /// notification that tests it.
 pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscriber>>, shutdown: CancellationToken) {
     let mut pause = Duration::from_millis(100);
@@ -119,7 +120,10 @@ enum End {
 
 /// Listens on one connection until it is lost.
 async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscriber>]) -> Result<End, StoreError> {
-    let mut listener = PgListener::connect_with(pool).await?;
+    // A connection that is cut off keeps its place in its pool for as long as the system tries to reach the server.
+    let own = database::own_pool(pool, 1);
+    let mut listener = PgListener::connect_with(&own).await?;
+    listener.eager_reconnect(false);
     // On a channel that is used once: behind a pooler, its LISTEN stays on a server process of other clients.
     let channel = format!("tidegate_probe_{}", Uuid::new_v4().simple());
     listener.listen(&channel).await?;

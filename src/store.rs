@@ -69,10 +69,7 @@ mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{
-    PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
     answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, kinds::*, lists::*, news::*, operations::*,
@@ -84,6 +81,7 @@ use self::{
     errors::DatabaseErrors,
 };
 use crate::{
+    database,
     error::{Result, StoreError},
     schema,
 };
@@ -128,13 +126,9 @@ impl Store {
     /// connection that other callers use.
     #[must_use]
     pub fn with_own_pool(&self, connections: u32) -> Self {
-        let pool = self.pool.options().clone();
         Self {
-            pool: pool
-                .min_connections(0)
-                .max_connections(connections)
-                .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
-            connections: Arc::default(),
+            pool: database::own_pool(&self.pool, connections),
+            connections: Arc::new(Connections::led_by(self.pool.clone())),
             ..self.clone()
         }
     }

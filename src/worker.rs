@@ -144,7 +144,7 @@ struct ServedQueue {
 
 /// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///
-/// An unavailable database is waited for. One connection of the store's pool listens; each queue uses two or three.
+/// An unavailable database is waited for. A connection beyond the store's pool listens; each queue uses two or three.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ impl Demo {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let location = global.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
-        let url = with_database(&location.url, &name)?;
+        let url = database::with_database(&location.url, &name)?;
         let one_connection = PoolSettings {
             connections_max: 1,
             ..PoolSettings::default()
@@ -150,32 +150,6 @@ impl Demo {
                 if story.is_closed() { "closed" } else { "open" }
             );
             tokio::time::sleep(picture.period()).await;
-        }
-    }
-}
-
-/// The URL of another database on the same server.
-fn with_database(url: &str, name: &str) -> anyhow::Result<String> {
-    let mut url = reqwest::Url::parse(url)?;
-    url.set_path(name);
-    Ok(url.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_database;
-
-    #[test]
-    fn only_the_database_of_a_url_is_replaced() {
-        for (url, expected) in [
-            ("postgres://a@h:5/x", "postgres://a@h:5/demo"),
-            ("postgres://a@h", "postgres://a@h/demo"),
-            (
-                "postgres://a@%2Frun:5432/x?sslmode=disable",
-                "postgres://a@%2Frun:5432/demo?sslmode=disable",
-            ),
-        ] {
-            assert_eq!(with_database(url, "demo").unwrap(), expected);
         }
     }
 }

@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection, postgres::PgConnectOptions};
 
-use crate::{error::Result, lock::lock};
+use crate::{database, error::Result, lock::lock};
 
 /// How long a connection stays away from its pool.
 const KEPT: Duration = Duration::from_secs(60);
@@ -21,10 +21,15 @@ const KEPT: Duration = Duration::from_secs(60);
 /// For how long after an answer a connection is taken to be alive.
 const ALIVE: Duration = Duration::from_secs(1);
 
+/// How long a server may take to answer whether it is alive.
+const ANSWER: Duration = Duration::from_secs(1);
+
 /// A connection out of the pool.
 #[derive(Debug)]
 pub(crate) struct Connection {
     inner: PoolConnection<Postgres>,
+    /// Where its pool led when it was taken.
+    server: Arc<PgConnectOptions>,
     taken: Instant,
     answered: Instant,
 }
@@ -37,7 +42,7 @@ impl Connection {
 
     /// Whether the server still answers; asks it only after a while.
     async fn is_alive(&mut self) -> bool {
-        self.answered.elapsed() < ALIVE || self.inner.ping().await.is_ok()
+        self.answered.elapsed() < ALIVE || matches!(tokio::time::timeout(ANSWER, self.inner.ping()).await, Ok(Ok(())))
     }
 
     /// Closes the connection: an answer that is still under way must reach no other caller.
@@ -58,9 +63,17 @@ struct State {
 pub(super) struct Connections {
     state: Mutex<State>,
     watched: OnceLock<()>,
+    /// The pool whose server is that of these connections, if not their own.
+    leader: Option<PgPool>,
 }
 
 impl Connections {
+    pub(super) fn led_by(leader: PgPool) -> Self {
+        let mut connections = Self::default();
+        connections.leader = Some(leader);
+        connections
+    }
+
     /// The connection that was used last, else one of the pool; no later than the pool's own limit.
     pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
         let patience = pool.options().get_acquire_timeout();
@@ -70,8 +83,12 @@ impl Connections {
     }
 
     async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
+        if let Some(leader) = &self.leader {
+            database::redirect(pool, &leader.connect_options());
+        }
+        let server = pool.connect_options();
         while let Some(mut connection) = self.free_or_wait() {
-            if connection.is_alive().await {
+            if Arc::ptr_eq(&connection.server, &server) && connection.is_alive().await {
                 return Ok(connection);
             }
             connection.discard();
@@ -84,6 +101,7 @@ impl Connections {
         let now = Instant::now();
         Ok(Connection {
             inner,
+            server,
             taken: now,
             answered: now,
         })

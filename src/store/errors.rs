@@ -12,6 +12,7 @@ use std::{
 use sqlx::PgPool;
 
 use crate::{
+    database,
     error::{Result, StoreError},
     lock::lock,
 };
@@ -95,8 +96,5 @@ impl DatabaseErrors {
 fn address(pool: &PgPool) -> String {
     let options = pool.connect_options();
     let database = options.get_database().unwrap_or(options.get_username());
-    match options.get_socket() {
-        Some(socket) => format!("{}/{database}", socket.display()),
-        None => format!("{}:{}/{database}", options.get_host(), options.get_port()),
-    }
+    format!("{}/{database}", database::address(&options))
 }

@@ -1,23 +1,44 @@
-//! What does a standby that takes over bring with it?
+//! Do programs whose URL names several hosts find the primary, and go on with a standby that takes over?
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::{MetadataExt, chown},
     path::Path,
     process::Stdio,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
 use sqlx::{Connection, PgConnection};
-use tidegate::schema;
-use tokio::process::Command;
+use tidegate::{
+    database::{self, PoolSettings},
+    schema,
+    store::Store,
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
+use tokio_util::sync::CancellationToken;
 
 use super::private_cluster::Cluster;
 use crate::{
-    cli::commands::err,
+    cli::commands::{err, out, run, serve},
     support::{eventually, sql},
+    worker::lives::{Running, all_stages, options},
 };
 
 const DATABASE: &str = "failover";
+
+/// The longest time without an accepted submission, the promotion included: a statement that waits for a primary that
+/// is cut off ends after 20 seconds.
+const GAP_MAX: Duration = Duration::from_secs(25);
 
 /// A primary, and a standby that has everything that the primary has acknowledged.
 struct Pair {
@@ -59,6 +80,16 @@ impl Pair {
         Self { primary, standby }
     }
 
+    /// The URL of both, the standby first.
+    fn url(&self) -> String {
+        let [standby, primary] = [&self.standby, &self.primary].map(|cluster| {
+            let url = cluster.url(DATABASE);
+            let (_, host) = url.split_once('@').unwrap();
+            host.split_once('/').unwrap().0.to_owned()
+        });
+        format!("postgres://tidegate@{standby},{primary}/{DATABASE}?target_session_attrs=read-write")
+    }
+
     async fn promote(&self) {
         let mut session = self.standby.session().await;
         assert_eq!(sql::value(&mut session, "select pg_promote()").await, "t");
@@ -70,6 +101,211 @@ fn give(path: &Path, user: u32, group: u32) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
             give(&entry.unwrap().path(), user, group);
+        }
+    }
+}
+
+/// The processes of a server that answer nothing and close nothing, as if its machine were cut off. They are killed with
+/// the value.
+struct Frozen(Vec<Pid>);
+
+impl Frozen {
+    fn new(cluster: &Cluster) -> Self {
+        let postmaster = cluster.server().postmaster_pid().unwrap();
+        let mut frozen = Self(Vec::new());
+        // Stopped first, it makes no others.
+        frozen.stop(postmaster);
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let parent = stat
+                .rsplit_once(')')
+                .and_then(|(_, rest)| rest.split_whitespace().nth(1));
+            if parent == Some(&postmaster.to_string()) {
+                frozen.stop(entry.file_name().to_str().unwrap().parse().unwrap());
+            }
+        }
+        frozen
+    }
+
+    fn stop(&mut self, process: u32) {
+        let process = Pid::from_raw(process.cast_signed());
+        kill(process, Signal::SIGSTOP).unwrap();
+        self.0.push(process);
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        for &process in &self.0 {
+            let _ = kill(process, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Submits under one key after the other, each until it is accepted.
+#[derive(Default)]
+struct Caller {
+    /// The ids that were acknowledged, by key.
+    accepted: Mutex<BTreeMap<u32, String>>,
+    /// The longest pause between two of them, and when the last one came.
+    gap: Mutex<(Duration, Option<Instant>)>,
+}
+
+impl Caller {
+    async fn run(self: Arc<Self>, api: String, stop: CancellationToken) {
+        let client = reqwest::Client::new();
+        for key in 0.. {
+            while !stop.is_cancelled() {
+                let posting = client
+                    .post(format!("{api}/v1/direct"))
+                    .header("idempotency-key", format!("\"{key}\""))
+                    .json(&key);
+                if let Ok(answer) = posting.send().await
+                    && answer.status().is_success()
+                    && let Ok(body) = answer.json::<Value>().await
+                {
+                    self.accept(key, body["job_id"].as_str().unwrap().to_owned());
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            if stop.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    fn accept(&self, key: u32, id: String) {
+        self.accepted.lock().unwrap().insert(key, id);
+        let mut gap = self.gap.lock().unwrap();
+        let now = Instant::now();
+        let pause = gap.1.map_or(Duration::ZERO, |last| now - last);
+        *gap = (gap.0.max(pause), Some(now));
+    }
+
+    fn accepted(&self) -> usize {
+        self.accepted.lock().unwrap().len()
+    }
+}
+
+/// Sessions that listen, of a node and a worker.
+const LISTENING: &str = "select count(*) from pg_stat_activity where query like 'LISTEN%'";
+
+async fn number(url: &str, sql: &str) -> i64 {
+    let mut session = PgConnection::connect(url).await.unwrap();
+    sqlx::query_scalar(sql).fetch_one(&mut session).await.unwrap()
+}
+
+/// Runs a node, a worker and a caller, loses the primary, and promotes the standby.
+async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
+    let pair = Pair::start().await;
+    let url = pair.url();
+    for words in [
+        &["migrate"][..],
+        &["init", "--example", "relayer"],
+        &["config", "set", "tx.per_seconds", "none"],
+        &["gate", "set", "tx", "--high", "1000000", "--low", "500000"],
+    ] {
+        let ran = run(&url, words).await;
+        assert!(ran.status.success(), "{words:?}: {}", err(&ran));
+    }
+    let (mut node, api) = serve(&url, &[]).await;
+    let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
+    let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
+    let worker = Running::start(&store, all_stages(), options());
+    let (caller, stop) = (Arc::new(Caller::default()), CancellationToken::new());
+    let calling = tokio::spawn(Arc::clone(&caller).run(api.clone(), stop.clone()));
+    let primary = pair.primary.url(DATABASE);
+    eventually("both listen", || async { number(&primary, LISTENING).await == 2 }).await;
+    eventually("requests are accepted", || async { caller.accepted() > 100 }).await;
+
+    let frozen = lose(&pair.primary).await;
+    let before = caller.accepted();
+    pair.promote().await;
+
+    eventually("requests are accepted again", || async {
+        caller.accepted() > before + 100
+    })
+    .await;
+    let gap = caller.gap.lock().unwrap().0;
+    eprintln!("the longest gap between two accepted submissions: {gap:?}");
+    assert!(gap < GAP_MAX, "{gap:?}");
+    let standby = pair.standby.url(DATABASE);
+    eventually("both listen at the new primary", || async {
+        number(&standby, LISTENING).await == 2
+    })
+    .await;
+    stop.cancel();
+    calling.await.unwrap();
+    for words in [&["migrate", "--dry-run"][..], &["recover"], &["status"]] {
+        let ran = run(&url, words).await;
+        assert!(ran.status.success(), "{words:?}: {}{}", out(&ran), err(&ran));
+    }
+    eventually("every request is completed", || async {
+        number(
+            &standby,
+            "select count(*) from tidegate.request where req_status <> 'completed'",
+        )
+        .await
+            == 0
+    })
+    .await;
+    worker.stop().await;
+
+    let mut session = PgConnection::connect(&standby).await.unwrap();
+    let stored = sql::column(&mut session, "select id::text from tidegate.request").await;
+    let lost = |id: &&String| !stored.contains(id);
+    assert_eq!(caller.accepted.lock().unwrap().values().filter(lost).count(), 0);
+    node.kill().await.unwrap();
+    let mut lines = Vec::new();
+    while let Some(line) = log.next_line().await.unwrap() {
+        lines.push(line);
+    }
+    let changes = lines
+        .iter()
+        .filter(|line| line.contains("another server has become the primary"));
+    // One for the statements, and one for the listener.
+    assert_eq!(changes.count(), 2, "{lines:#?}");
+    drop(frozen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_programs_go_on_with_the_standby_of_a_primary_that_was_killed() {
+    fail_over(async |primary| {
+        let server = Arc::clone(primary.server());
+        tokio::task::spawn_blocking(move || server.kill())
+            .await
+            .unwrap()
+            .unwrap();
+        None
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_programs_go_on_with_the_standby_of_a_primary_that_answers_nothing_any_more() {
+    fail_over(async |primary| Some(Frozen::new(primary))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_primary_a_program_names_every_server_and_why_it_is_none() {
+    let pair = Pair::start().await;
+    let server = Arc::clone(pair.primary.server());
+    tokio::task::spawn_blocking(move || server.kill())
+        .await
+        .unwrap()
+        .unwrap();
+
+    for words in [&["status"][..], &["migrate"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let refused = run(&pair.url(), words).await;
+
+        assert_eq!(refused.status.code(), Some(1), "{words:?}");
+        for part in [
+            "no server of the URL takes writes",
+            "it is a standby, or read-only",
+            pair.primary.path().to_str().unwrap(),
+        ] {
+            assert!(err(&refused).contains(part), "{words:?}: {}", err(&refused));
         }
     }
 }

@@ -13,12 +13,13 @@ use crate::cli::WorkerFlags;
 /// A store over the database that the flags name, ready for work. The embedded server runs as long as its location
 /// lives.
 ///
-/// A worker needs a connection to listen, one for maintenance and up to three for each queue; `more` are added.
+/// Besides the connection that listens, a worker needs one for maintenance and up to three for each queue; `more` are
+/// added.
 pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
     let location = DatabaseLocation::find(worker.database_url.clone())
         .await
         .context("there is no database URL, and the embedded PostgreSQL cannot be used")?;
-    let connections = 2 + 3 * worker.options().queues.len() + more;
+    let connections = 1 + 3 * worker.options().queues.len() + more;
     let pool = database::connect(&location.url, &settings(u32::try_from(connections)?))
         .await
         .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
