@@ -17,14 +17,19 @@ declare
   v_first  boolean;
   v_marks  integer[];
   -- Those that were there before.
-  v_queues constant text[] := array(select q.name from tidegate.queue as q);
-  v_kinds  constant text[] := array(select k.name from tidegate.kind as k);
+  v_queues text[];
+  v_kinds  text[];
 begin
   v_marks := case when initialise.gates is null then '{2000,1000}' when initialise.gates = 'seed' then '{30,15}' end;
   if v_marks is null then
     raise exception using
       errcode = 'TG007', message = format('there are no gates "%s"; there are: seed', left(initialise.gates, 100));
   end if;
+  -- First, because configuration is locked in the order setting, queue, gate, kind, policy.
+  update tidegate.setting as s set initialised_at = tidegate.clock() where s.initialised_at is null;
+  v_first := found;
+  v_queues := array(select q.name from tidegate.queue as q);
+  v_kinds := array(select k.name from tidegate.kind as k);
   if initialise.example = 'relayer' then
     return query
       insert into tidegate.queue as q (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')
@@ -42,9 +47,6 @@ begin
     raise exception using
       errcode = 'TG007', message = format('there is no example "%s"; there is: relayer', left(initialise.example, 100));
   end if;
-
-  update tidegate.setting as s set initialised_at = tidegate.clock() where s.initialised_at is null;
-  v_first := found;
 
   -- A null limit is a choice ("no limit"), so limits and gates are written once: the first time, or where they are new.
   return query

@@ -113,8 +113,10 @@ begin
       'kind "%s" exists with flow %s and %s, and was given flow %s and %s', kind_add.kind, v_kind.flow,
       concat_ws(' and ', 'tx_queue ' || v_kind.tx_queue, 'readiness_queue ' || v_kind.readiness_queue), kind_add.flow,
       concat_ws(' and ', 'tx_queue ' || v_tx, 'readiness_queue ' || v_readiness)),
-      hint = format('nothing has changed; point the kind at other queues with `tidegate config set %s.tx_queue QUEUE`',
-        kind_add.kind);
+      hint = case when v_kind.flow <> kind_add.flow::tidegate.flow
+        then 'nothing has changed; the flow of a kind stays, so give the new kind another name'
+        else format('nothing has changed; point the kind at other queues with `tidegate config set %s.tx_queue QUEUE`',
+          kind_add.kind) end;
   end if;
   perform set_config('tidegate.actor', v_actor_before, true);
 end;

@@ -28,7 +28,7 @@ from (
   cross join lateral (
     select coalesce(
       case p.stage
-        when 'tx' then g.high_water * 1000 / nullif(q.per_seconds, 0)
+        when 'tx' then g.high_water * 1000::numeric / nullif(q.per_seconds, 0)
         else g.high_water * k.readiness_ms::numeric / nullif(q.max_concurrency, 0)
       end,
       0

@@ -14,7 +14,8 @@ begin
     return 0;
   end if;
 
-  -- Makes the counters that cannot be read again. What a transaction has tried to count in waits for a later call.
+  -- Makes the counters that are missing or cannot be read. One in which an open transaction has tried to count waits
+  -- for a later call.
   begin
     perform tidegate_internal.make_replays_counter(k.name)
     from tidegate.kind as k
@@ -34,18 +35,21 @@ begin
     group by t.kind, t.req_status
     on conflict (kind, req_status, minute) do update set transitions = m.transitions + excluded.transitions
   ), sampled as (
-    insert into tidegate.submission_sample (kind, submitted, replayed, counter)
-    select r.kind, coalesce(t.submitted, 0) + n.replayed, n.replayed, r.replays
+    insert into tidegate.submission_sample (kind, at, submitted, replayed, counter)
+    -- Later than the last one, even if the clock was set back: that one has the counter's value.
+    select
+      r.kind, greatest(tidegate.clock(), last.at + interval '1 microsecond'), coalesce(t.submitted, 0) + n.replayed,
+      n.replayed, r.replays
     from tidegate.replay_counts() as r
     left join (select f.kind, sum(f.submitted) as submitted from taken as f group by f.kind) as t on t.kind = r.kind
     left join lateral (
-      select s.counter from tidegate.submission_sample as s where s.kind = r.kind order by s.at desc limit 1
+      select s.at, s.counter from tidegate.submission_sample as s where s.kind = r.kind order by s.at desc limit 1
     ) as last on true
     -- A counter that is lower than before has begun at 0 again.
     cross join lateral (
       select r.replays - case when last.counter <= r.replays then last.counter else 0 end as replayed
     ) as n
-    where t.submitted > 0 or n.replayed > 0
+    where t.submitted > 0 or r.replays is distinct from coalesce(last.counter, 0)
   ), folded as (
     insert into tidegate.request_count as c (kind, req_status, requests)
     select t.kind, t.req_status, sum(t.delta) from taken as t group by t.kind, t.req_status

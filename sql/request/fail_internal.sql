@@ -6,7 +6,7 @@ create or replace function tidegate.fail_internal(ids uuid[], error jsonb defaul
   select tidegate_internal.lock_recovery_shared();
   select * from tidegate_internal.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
-    '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error
+    '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error - 'details'
   );
 $$;
 select tidegate_internal.allow('fail_internal', '{admin}');

@@ -1,6 +1,9 @@
 -- fail_request: Any live status → failure (internal_error), of one request, by an operator, for a reason; returns
 -- failed, ended with the status of a request that has ended, or unknown.
 --
+-- Returns `failed` also when it was failed before for this reason: a repeated call gets the same answer. Raises 55P03
+-- while another transaction keeps the request locked.
+--
 -- `reason` is the message of the request's error, which its caller receives. The history records `actor`, and the
 -- database user. A request in flight may have left: the settle of its worker then moves nothing. Raises TG007 for a
 -- reason that is empty or longer than 1000 characters.
@@ -23,7 +26,16 @@ begin
     req_status := (select r.req_status from tidegate.request as r where r.id = fail_request.id);
     exit when outcome is not null or coalesce(req_status in ('completed', 'timed_out', 'failure'), true);
   end loop;
-  outcome := coalesce(outcome, case when req_status is null then 'unknown' else 'ended' end);
+  if outcome is null and req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received') then
+    raise exception using errcode = '55P03',
+      message = format('request %s is locked by another transaction', fail_request.id), hint = 'try again';
+  end if;
+  outcome := coalesce(outcome, (
+    select 'failed'
+    from tidegate.request as r
+    where r.id = fail_request.id and r.error ->> 'code' = 'internal_error' and r.error ->> 'message' = reason
+      and r.req_status = 'failure'
+  ), case when req_status is null then 'unknown' else 'ended' end);
   perform set_config('tidegate.actor', v_actor_before, true);
   return next;
 end;

@@ -61,7 +61,7 @@ from (
     select greatest(coalesce(q.processing_at, q.queued_at), w.visible_at)
       + make_interval(mins => 1, secs => 2 * coalesce(q.eta_seconds, 0)::double precision) as until
     from tidegate.request as q
-    where q.id = w.request_id
+    where q.id = w.request_id and q.queue = w.queue and q.msg_id = w.msg_id
     offset 0
   ) as e
   where e.until < tidegate.clock()

@@ -82,7 +82,8 @@ begin
       lease = null, queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
-        when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null) then errors[j.place]
+        when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null)
+          then errors[j.place] - 'details'
         else tidegate_internal.error_json(
           j.cause, format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
           j.cause not in ('outcome_unknown', 'rejected')

@@ -17,34 +17,42 @@ create or replace function tidegate_internal.submit_answers(
   language plpgsql as $$
 begin
   return query
-    select
-      r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end, r.req_status,
-      r.queue, coalesce(p_waiting + s.number - 1, e.queue_position),
-      coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end),
-      coalesce(s.p50_ms, e.eta_p50_ms), coalesce(s.p90_ms, e.eta_p90_ms)
-    from (
-      -- By a window: two arrays of ten thousand are not to be joined as if they were short.
+    with answered as materialized (
       select
-        a.id, a.own, a.place, max(a.number) over same as number, max(a.seconds) over same as seconds,
-        max(a.p50_ms) over same as p50_ms, max(a.p90_ms) over same as p90_ms
+        r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end as outcome,
+        r.req_status, r.queue, coalesce(p_waiting + s.number - 1, e.queue_position) as queue_position,
+        coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end) as seconds,
+        coalesce(s.p50_ms, e.eta_p50_ms) as p50_ms, coalesce(s.p90_ms, e.eta_p90_ms) as p90_ms, s.place
       from (
+        -- By a window: two arrays of ten thousand are not to be joined as if they were short.
         select
-          u.id, u.own, u.place, null::bigint as number, null::integer as seconds, null::bigint as p50_ms,
-          null::bigint as p90_ms
-        from unnest(p_ids, p_own) with ordinality as u(id, own, place)
-        union all
-        select n.id, null, null, n.number, n.seconds, n.p50_ms, n.p90_ms
-        from unnest(p_new, p_etas) with ordinality as n(id, seconds, p50_ms, p90_ms, number)
-      ) as a
-      window same as (partition by a.id)
-    ) as s
-    left join tidegate.request as r on r.id = s.id
-    left join lateral tidegate.request_outlook(r.id) as e on s.number is null and not p_each
-    where s.place is not null
-    order by s.place;
-  perform tidegate_internal.count_replays(p_kind, (
-    select count(*) from unnest(p_ids, p_own) as a(id, own) where a.id is not null and a.id is distinct from a.own
-  ));
+          a.id, a.own, a.place, max(a.number) over same as number, max(a.seconds) over same as seconds,
+          max(a.p50_ms) over same as p50_ms, max(a.p90_ms) over same as p90_ms
+        from (
+          select
+            u.id, u.own, u.place, null::bigint as number, null::integer as seconds, null::bigint as p50_ms,
+            null::bigint as p90_ms
+          from unnest(p_ids, p_own) with ordinality as u(id, own, place)
+          union all
+          select n.id, null, null, n.number, n.seconds, n.p50_ms, n.p90_ms
+          from unnest(p_new, p_etas) with ordinality as n(id, seconds, p50_ms, p90_ms, number)
+        ) as a
+        window same as (partition by a.id)
+      ) as s
+      left join tidegate.request as r on r.id = s.id
+      left join lateral tidegate.request_outlook(r.id) as e on s.number is null and not p_each
+      where s.place is not null
+    )
+    select
+      a.id, a.outcome, a.req_status, a.queue, a.queue_position, a.seconds, a.p50_ms, a.p90_ms
+    from answered as a
+    -- Runs once, before the rows are returned.
+    cross join (
+      select count(tidegate_internal.count_replays(p_kind, n.replays))
+      from (select count(*) as replays from answered as c where c.outcome = 'replayed') as n
+      where n.replays > 0
+    ) as counted
+    order by a.place;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('submit_answers');

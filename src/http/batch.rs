@@ -204,10 +204,9 @@ fn retry_after(etas: &[Eta]) -> RetryAfter {
 /// The answer to a poll of several requests. An id that is unknown, of another kind or of another submitter refuses the
 /// call, as it refuses a poll of that request alone.
 pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestId]) -> Result<Response, Problem> {
-    let outlooks = {
-        let _permit = lookup_permit(&api.lookups, &api.store).await?;
-        api.store.outlooks(ids).await?
-    };
+    // Held until the answer, which may be large, has been written to a buffer.
+    let _permit = lookup_permit(&api.lookups, &api.store).await?;
+    let outlooks = api.store.outlooks(ids).await?;
     let mut found = Vec::with_capacity(ids.len());
     for (id, outlook) in ids.iter().zip(outlooks) {
         let outlook = outlook.filter(|outlook| outlook.kind == kind && caller.may_read(outlook.submitter.as_deref()));

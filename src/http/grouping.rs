@@ -51,6 +51,8 @@ const KEY_PATIENCE: Duration = Duration::from_millis(25);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lane {
     kind: String,
+    /// A kind that requires keys refuses all requests of a lane without them at once.
+    has_keys: bool,
     /// A submitter with a quota.
     quota_of: Option<String>,
     not_before: Option<DateTime<Utc>>,
@@ -101,7 +103,7 @@ impl Group {
             not_before: lane.not_before,
             key_patience: patience,
         };
-        let keys = self.keys.iter().any(Option::is_some).then_some(&*self.keys);
+        let keys = lane.has_keys.then_some(&*self.keys);
         let submitters = Some(&*self.submitters);
         let group = store.submit_group(&lane.kind, &self.payloads, keys, submitters, terms);
         group.await
@@ -162,6 +164,7 @@ impl Submitter {
         let submitter = submission.submitter.as_ref();
         let lane = Lane {
             kind: submission.kind,
+            has_keys: submission.idempotency_key.is_some(),
             quota_of: submitter.filter(|name| self.0.rounds.gates.has_quota(name)).cloned(),
             not_before: submission.not_before,
             admission: submission.admission,
@@ -280,9 +283,7 @@ impl Lanes {
 /// Whether an error may concern one request of a group, and not its kind or the database.
 fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
-        StoreError::KeyReused(_) | StoreError::KeyMissing(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => {
-            true
-        }
+        StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
         // Such as a payload that an operator's constraint or trigger refuses, or a key of an open transaction.
         StoreError::Database(_) => !error.is_transient() || error.is_lock_timeout(),
         _ => false,

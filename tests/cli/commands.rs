@@ -419,11 +419,13 @@ async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() 
     );
 
     let again = run(&database.url, &fail).await;
-    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(out(&again), out(&failed), "a repeated call");
+    let other = run(&database.url, &["fail", &id, "--reason", "another"]).await;
+    assert_eq!(other.status.code(), Some(1));
     assert!(
-        err(&again).contains(&format!("request {id} is failure")),
+        err(&other).contains(&format!("request {id} is failure")),
         "{}",
-        err(&again)
+        err(&other)
     );
     let missing = "00000000-0000-7000-8000-000000000000";
     let unknown = run(&database.url, &["fail", missing, "--reason", "x"]).await;

@@ -113,28 +113,32 @@ async fn an_existing_kind_stays_as_it_is_and_another_flow_or_queue_is_refused() 
     ] {
         assert_eq!(column(&mut session, &added(again)).await, NO_ROWS, "{again}");
     }
-    for (other, words) in [
+    for (other, words, hint) in [
         (
             "'report', 'direct'",
             "exists with flow decrypt and tx_queue tx and readiness_queue report_readiness, and was given flow direct",
+            "another name",
         ),
         (
             "'report', 'decrypt', 'other'",
             "and was given flow decrypt and tx_queue other",
+            "tidegate config set",
         ),
         (
             "'report', 'decrypt', readiness_queue => 'readiness'",
             "tx_queue report and readiness_queue readiness",
+            "tidegate config set",
         ),
         (
             "'direct', 'direct', readiness_queue => 'readiness'",
             "readiness_queue readiness",
+            "tidegate config set",
         ),
     ] {
         let refusal = refused(&mut session, &added(other)).await;
         assert_eq!(refusal.code, "TG007", "{other}");
         assert!(refusal.message.contains(words), "{other}: {refusal:?}");
-        assert!(refusal.hint.contains("tidegate config set"), "{refusal:?}");
+        assert!(refusal.hint.contains(hint), "{refusal:?}");
     }
 
     assert_eq!(value(&mut session, CONFIGURATION).await, before);
@@ -223,4 +227,22 @@ async fn two_programs_that_add_one_kind_at_the_same_time_make_it_once() {
             .await,
         1
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_is_added_while_the_database_is_initialised() {
+    let database = TestDatabase::empty().await;
+    schema::migrate(&database.url).await.unwrap();
+    let (mut first, mut second) = (database.session().await, database.session().await);
+    let mut holder = database.session().await;
+    run(&mut holder, "begin; lock table tidegate.setting").await;
+    let added =
+        tokio::spawn(async move { run(&mut first, "select tidegate.kind_add('payout', 'direct', 'tx')").await });
+    until_blocked(&database, 1).await;
+    let initialised = tokio::spawn(async move { run(&mut second, "select tidegate.initialise('relayer')").await });
+    until_blocked(&database, 2).await;
+    run(&mut holder, "commit").await;
+
+    added.await.unwrap();
+    initialised.await.unwrap();
 }

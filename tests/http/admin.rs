@@ -234,8 +234,14 @@ async fn a_request_is_failed_with_a_reason_and_one_that_has_ended_is_a_conflict(
     assert_eq!(actor, "http");
 
     let again = api.post(&path, &reason).await;
-    again.assert_problem(409, "illegal_state");
-    assert!(again.detail().contains("the request is failure"), "{again:?}");
+    assert_eq!(
+        (again.status, again.body),
+        (failed.status, failed.body),
+        "a repeated call"
+    );
+    let other = api.post(&path, &json!({"reason": "another"})).await;
+    other.assert_problem(409, "illegal_state");
+    assert!(other.detail().contains("the request is failure"), "{other:?}");
     for unknown in ["00000000-0000-7000-8000-000000000000", "nope"] {
         api.post(&format!("/v1/admin/requests/{unknown}/fail"), &reason)
             .await

@@ -836,6 +836,12 @@ async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation
     assert_eq!(told["sound"], true);
     assert_eq!(told["warnings"].as_array().unwrap().len(), 4);
 
+    // The largest mark that a gate may have.
+    session
+        .execute("update tidegate.gate set high_water = 2147483647 where queue = 'tx'")
+        .await;
+    assert_eq!(session.texts(warnings).await.len(), 4);
+
     // A queue without a limit, or one that is stopped, is no matter of configuration.
     for rate in ["null", "0"] {
         session

@@ -152,6 +152,10 @@ async fn a_request_that_has_ended_is_not_failed_and_its_status_is_said() {
         let id = database.request_in("direct", status).await;
         assert_eq!(operator.texts(&fail(id)).await, [format!("ended {status}")]);
     }
+    let id = database.submit("direct").await;
+    for _ in 0..2 {
+        assert_eq!(operator.texts(&fail(id)).await, ["failed failure"], "a repeated call");
+    }
     let missing = "00000000-0000-7000-8000-000000000000";
     let unknown = format!("select outcome, req_status is null from tidegate.fail_request('{missing}', 'lost')");
     assert_eq!(operator.texts(&unknown).await, ["unknown t"]);
@@ -164,6 +168,31 @@ async fn a_request_that_has_ended_is_not_failed_and_its_status_is_said() {
         assert_eq!(refused.code, "TG007", "{reason}");
     }
     assert_eq!(database.status(id).await, "processing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_verdict_of_a_response_has_details() {
+    let error = "'{\"code\": \"rejected\", \"message\": \"no\", \"retryable\": false, \"details\": {\"a\": 1}}'";
+    for verb in ["settle_rejected", "settle_retry", "fail_internal"] {
+        let database = TestDatabase::unlimited().await;
+        let (id, held) = in_flight(&database).await;
+        let mut session = Session::open(&database).await;
+        if verb == "fail_internal" {
+            session
+                .execute(&format!("select tidegate.fail_internal('{{{id}}}', {error})"))
+                .await;
+        } else {
+            session
+                .texts(&settle(verb, &held, &format!("array[{error}::jsonb]")))
+                .await;
+        }
+        let kept = session
+            .text(&format!(
+                "select error - 'retryable' from tidegate.request where id = '{id}'"
+            ))
+            .await;
+        assert_eq!(kept, r#"{"code": "rejected", "message": "no"}"#, "{verb}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,7 +117,11 @@ async fn duplicates_count_whichever_function_they_come_by() {
     database
         .execute(&call("submit_group('direct', '{1,2}', '{a,new}')"))
         .await;
-    let all = all.replace("11", "13");
+    // The one key is refused three times, and found twice.
+    database
+        .execute(&call("submit_group('direct', '{1,2,2,2}', '{a,twin,twin,twin}')"))
+        .await;
+    let all = all.replace("11", "14");
     assert_eq!(database.value(counted).await, all);
     // In a read-only transaction a duplicate is answered, and not counted.
     let mut session = database.session().await;
@@ -132,20 +136,33 @@ async fn duplicates_count_whichever_function_they_come_by() {
     for _ in 0..2 {
         database.execute("select tidegate.fold_counts()").await;
         // New: 1 + 1 + 1 + 3 + 3 + 1 + 3 and, again, those without a key in two batches, and one of two.
-        assert_eq!(database.value(sampled).await, "(29,13)");
+        assert_eq!(database.value(sampled).await, "(30,14)");
     }
     // The sequence begins anew after a crash.
     database
         .execute("alter sequence tidegate.replays_direct restart; select tidegate.submit('direct', '1', 'a')")
         .await;
     database.execute("select tidegate.fold_counts()").await;
-    assert_eq!(database.value(sampled).await, "(30,14)");
+    assert_eq!(database.value(sampled).await, "(31,15)");
     assert_eq!(
         database
             .value("select round(dup_drop_rate, 4) from tidegate.sli where kind = 'direct' and stage = 'tx'")
             .await,
-        "0.4667"
+        "0.4839"
     );
+
+    // A counter that is missing is made again, and a clock that was set back counts no replay twice.
+    database
+        .execute(
+            "drop sequence tidegate.replays_direct; select tidegate.fold_counts();
+             update tidegate.submission_sample set at = at + interval '1 hour' where kind = 'direct';
+             select tidegate.submit('direct', '1', 'a')",
+        )
+        .await;
+    for _ in 0..2 {
+        database.execute("select tidegate.fold_counts()").await;
+        assert_eq!(database.value(sampled).await, "(32,16)");
+    }
 
     database
         .execute("delete from tidegate.kind where name = 'user_decrypt'")

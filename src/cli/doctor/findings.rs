@@ -209,19 +209,16 @@ impl Findings {
         })
     }
 
-    /// Every invariant that was examined, at least in the newest requests, with the number of its violations.
+    /// Every invariant that is broken, or was examined to the end, with the number of its violations.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
-        let has_read = self.all_read || self.back_to.is_some();
-        let examined = self.invariants.iter().filter(move |invariant| {
-            if invariant.by_request {
-                has_read
-            } else {
-                !self.unfinished.contains(&invariant.name)
-            }
-        });
-        examined.map(|invariant| {
+        self.invariants.iter().filter_map(|invariant| {
             let found = self.violations.iter().find(|found| found.name == invariant.name);
-            (invariant.name.as_str(), found.map_or(0, |found| found.violations))
+            let examined = match invariant.by_request {
+                true => self.all_read,
+                false => !self.unfinished.contains(&invariant.name),
+            };
+            let violations = found.map(|found| found.violations).or(examined.then_some(0))?;
+            Some((invariant.name.as_str(), violations))
         })
     }
 

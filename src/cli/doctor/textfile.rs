@@ -27,7 +27,7 @@ pub(super) fn write(path: &Path, findings: &Findings) -> io::Result<()> {
 
 fn metrics(findings: &Findings, ended: DateTime<Utc>) -> String {
     let mut text = "\
-# HELP tidegate_doctor_violations Violations of an invariant that the last run found; absent: it was not examined
+# HELP tidegate_doctor_violations Violations of an invariant that the last run found; absent: none was found, and not all was read
 # TYPE tidegate_doctor_violations gauge
 "
     .to_owned();

@@ -52,7 +52,7 @@ fn flows() -> RefOr<Schema> {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewKind {
     /// Its name.
-    #[schema(pattern = "^[a-z][a-z0-9_]{0,62}$", example = "payout")]
+    #[schema(pattern = "^[a-z][a-z0-9_]{0,54}$", example = "payout")]
     name: String,
     /// The statuses that its requests pass through.
     #[schema(schema_with = flows)]
