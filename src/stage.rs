@@ -35,10 +35,7 @@ use serde_json::Value;
 
 pub(crate) use self::effect::AnyEffect;
 pub use self::effect::Effect;
-use self::{
-    closure::{CheckFn, SendFn},
-    payload::Typed,
-};
+use self::{closure::Closure, payload::Typed};
 pub use crate::request::JsonText;
 use crate::request::{Request, RequestError, Stage};
 
@@ -257,7 +254,7 @@ impl Stages {
         F: Fn(Request<P>) -> R + Send + Sync + 'static,
         R: Future<Output = Check> + Send + 'static,
     {
-        self.readiness.insert(kind.into(), Arc::new(CheckFn::new(check)));
+        self.readiness.insert(kind.into(), Arc::new(Closure::new(check)));
         self
     }
 
@@ -269,7 +266,7 @@ impl Stages {
         F: Fn(Request<P>) -> R + Send + Sync + 'static,
         R: Future<Output = Sent> + Send + 'static,
     {
-        self.insert(kind.into(), Arc::new(SendFn::new(send)), None)
+        self.insert(kind.into(), Arc::new(Closure::new(send)), None)
     }
 
     /// Runs `stage` for the sends of `kind`, and commits each receipt together with its effect.

@@ -10,11 +10,7 @@ declare
   v_now    constant timestamptz := tidegate.clock();
   v_folded bigint;
 begin
-  perform tidegate_internal.sample_queue(o.queue, v_now)
-  from (
-    select q as queue from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
-    order by q.name
-  ) as o;
+  perform tidegate_internal.sample_queue(q, v_now) from tidegate_internal.stored_queues() as q;
   perform tidegate_internal.sample_kind(o.kind, v_now)
   from (select k as kind from tidegate.kind as k order by k.name) as o;
 

@@ -22,8 +22,7 @@ declare
       ),
       E'\n  union all ' order by q.name
     )
-    from tidegate.queue as q
-    where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+    from tidegate_internal.stored_queues() as q
   );
   v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
   -- Each step of a history with those before and after it, and with the row of its request. A request without a history

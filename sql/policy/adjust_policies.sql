@@ -19,12 +19,9 @@ declare
 begin
   select * into v_settings from tidegate.setting as s;
   v_congested := array(
-    select (o.queue).name
-    from (
-      select q as queue from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
-      order by q.name
-    ) as o
-    where tidegate_internal.queue_is_congested(o.queue, p_now)
+    select q.name
+    from tidegate_internal.stored_queues() as q
+    where tidegate_internal.queue_is_congested(q, p_now)
   );
 
   for v_seen in

@@ -8,10 +8,7 @@ declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;
 begin
-  for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
-      order by q.name
-  loop
+  for v_queue in select q.name from tidegate_internal.stored_queues() as q loop
     return query execute format(
       'select $1, m.msg_id, tidegate.message_request_id(m.message), m.vt <= $2, false, null::text, m.vt from %s as m',
       tidegate_internal.queue_table(v_queue)

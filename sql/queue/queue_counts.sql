@@ -9,10 +9,7 @@ declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;
 begin
-  for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
-      order by q.name
-  loop
+  for v_queue in select q.name from tidegate_internal.stored_queues() as q loop
     return query execute format(
       $sql$
         select $1, m.depth + l.leased, m.waiting + l.run_out, l.held, least(m.oldest_at, l.oldest_at)

@@ -31,8 +31,7 @@ begin
     tidegate_internal.queue_table(q.name), q.name
   ), ' union all '), 'select null::text as request_id where false')
   into v_messages
-  from tidegate.queue as q
-  where to_regclass(tidegate_internal.queue_table(q.name)) is not null;
+  from tidegate_internal.stored_queues() as q;
 
   -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   execute format(

@@ -7,16 +7,16 @@ use serde::de::DeserializeOwned;
 use super::{AnyReadiness, AnyTransact, Check, Pending, Receipt, Sent, payload::parsed};
 use crate::request::{Request, RequestError};
 
-/// A readiness check by a closure.
-pub(super) struct CheckFn<F, P>(F, PhantomData<fn(P)>);
+/// A readiness check or a send by a closure that takes requests with payload `P`.
+pub(super) struct Closure<F, P>(F, PhantomData<fn(P)>);
 
-impl<F, P> CheckFn<F, P> {
-    pub(super) const fn new(check: F) -> Self {
-        Self(check, PhantomData)
+impl<F, P> Closure<F, P> {
+    pub(super) const fn new(closure: F) -> Self {
+        Self(closure, PhantomData)
     }
 }
 
-impl<F, P, R> AnyReadiness for CheckFn<F, P>
+impl<F, P, R> AnyReadiness for Closure<F, P>
 where
     P: DeserializeOwned + Send,
     F: Fn(Request<P>) -> R + Send + Sync,
@@ -30,16 +30,7 @@ where
     }
 }
 
-/// A send by a closure.
-pub(super) struct SendFn<F, P>(F, PhantomData<fn(P)>);
-
-impl<F, P> SendFn<F, P> {
-    pub(super) const fn new(send: F) -> Self {
-        Self(send, PhantomData)
-    }
-}
-
-impl<F, P, R> AnyTransact for SendFn<F, P>
+impl<F, P, R> AnyTransact for Closure<F, P>
 where
     P: DeserializeOwned + Send,
     F: Fn(Request<P>) -> R + Send + Sync,
