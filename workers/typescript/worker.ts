@@ -200,7 +200,11 @@ export class Worker {
   /** Runs the stage of a request, keeps its lease meanwhile, and settles. */
   private async serve(call: Call): Promise<void> {
     const ended = new AbortController();
-    const running = this.outcome(call).catch(() => null).finally(() => ended.abort());
+    const fails = (error: unknown): null => {
+      if (!call.signal.aborted) this.log.warn(`request ${call.id}: not sent: ${error}`);
+      return null;
+    };
+    const running = this.outcome(call).catch(fails).finally(() => ended.abort());
     let keeping: Promise<void> | null = null;
     while (!(await isAbortedWithin(ended.signal, Math.min(1, this.lease / 10)))) {
       if (!this.holds(call) || now() > this.cutOffAt) call.abort.abort();

@@ -200,10 +200,12 @@ class Worker:
             elif keeping.done():
                 # Not awaited: a database that does not answer must not delay the end of a call whose lease is lost.
                 keeping = asyncio.create_task(self._keep(call))
-        if running.cancelled() or running.exception():
-            outcome = CUT_OFF if call.is_sending else RELEASED
-        else:
-            outcome = running.result()
+        outcome = CUT_OFF if call.is_sending else RELEASED
+        try:
+            if not running.cancelled():
+                outcome = running.result()
+        except Exception as error:
+            log.warning("request %s: not sent: %r", call.id, error)
         try:
             await self._settle(call, outcome)
         except Exception as error:
