@@ -11,6 +11,7 @@ mod promises;
 mod quotas;
 mod redrive;
 mod retention;
+mod retries;
 mod sends;
 mod webhooks;
 
@@ -18,7 +19,7 @@ use std::fmt::{self, Write};
 
 use uuid::Uuid;
 
-pub use self::hedges::hedges;
+pub use self::{hedges::hedges, retries::Retries};
 
 use crate::evidence::Evidence;
 
@@ -118,6 +119,7 @@ pub fn check(evidence: &Evidence) -> Verdict {
     checks.extend(webhooks::check(evidence));
     checks.extend(hedges::check(evidence));
     checks.extend(breakers::check(evidence));
+    checks.extend(retries::check(evidence));
     let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
     besides.examine();
     for what in &evidence.wrong {

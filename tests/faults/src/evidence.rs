@@ -61,6 +61,8 @@ pub struct Life {
     pub submitter: Option<Word>,
     /// Whether it or its kind names a URL for its end.
     pub calls_back: bool,
+    /// How many of its sends certainly did not leave, and use no attempt of its policy.
+    pub unsent: i32,
     /// When it ended, in microseconds of Unix time.
     pub finished_us: Option<i64>,
     /// When it was deleted, if it was.
@@ -183,6 +185,32 @@ pub struct Flip {
     pub at_us: i64,
 }
 
+/// The figures of a policy of sends, as the engine computes them.
+#[derive(Debug, Clone)]
+pub struct PolicyFigures {
+    /// How many attempts a request has.
+    pub attempts: u32,
+    /// How long one may take, in microseconds.
+    pub timeout_us: i64,
+    /// How long all may take, with the backoffs: `W_retry`, in microseconds.
+    pub w_retry_us: i64,
+    /// No attempt is due later than this after the first, in microseconds.
+    pub budget_us: i64,
+    /// The share of calls that failed.
+    pub p_drop: f64,
+    /// The probability that a request succeeds.
+    pub p_ok: f64,
+    /// How many attempts a request has on average.
+    pub expected_attempts: f64,
+}
+
+/// What the measured requests are compared with.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// Their policy.
+    pub policy: PolicyFigures,
+}
+
 /// A quota at the end.
 #[derive(Debug, Clone)]
 pub struct QuotaAtRest {
@@ -233,6 +261,8 @@ pub struct Evidence {
     pub breakers: HashMap<String, BreakerRule>,
     /// The changes of breakers of sends, in the order in which they were stored.
     pub flips: Vec<Flip>,
+    /// What the retries of the kind that is measured are compared with.
+    pub measured: Option<Measured>,
     /// Kinds that carry an outage of half their deadline, and that half, in microseconds.
     pub carried_us: HashMap<String, i64>,
     /// How many shares complete a request, by kind, where that is more than one.
@@ -296,7 +326,7 @@ impl Evidence {
         .fetch_all(&mut *session)
         .await?;
         self.days.extend(days);
-        let sql = "select id, kind, r.flow::text as flow, req_status::text as status, transition_no,
+        let sql = "select id, kind, r.flow::text as flow, req_status::text as status, transition_no, tx_unsent,
                      coalesce(r.callback_url, k.callback_url) is not null as calls_back,
                      payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error, submitter,
                      (extract(epoch from finished_at) * 1000000)::bigint as finished_us,
@@ -317,6 +347,7 @@ impl Evidence {
                 error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
                 submitter: row.get::<Option<&str>, _>("submitter").map(|name| words.of(name)),
                 calls_back: row.get("calls_back"),
+                unsent: row.get("tx_unsent"),
                 finished_us: row.get("finished_us"),
                 removed_us,
                 is_dropped: removed_us.is_some() && !self.days.contains(&day_of(id)),

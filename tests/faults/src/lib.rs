@@ -13,6 +13,7 @@ pub mod inject;
 pub mod journal;
 pub mod ledger;
 pub mod load;
+pub mod measure;
 pub mod options;
 pub mod proxy;
 mod quotas;

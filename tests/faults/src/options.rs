@@ -19,6 +19,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 190, value_parser = clap::value_parser!(u32).range(10..=5000))]
     pub per_second: u32,
 
+    /// How many requests measure the retries before the faults; 0: none
+    #[arg(long, value_name = "N", default_value_t = 3000)]
+    pub measured: usize,
+
     /// How long there is no fault after one, on average
     #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = parse_duration)]
     pub pause: Duration,

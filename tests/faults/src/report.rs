@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     checker::{self, Verdict},
-    evidence::Evidence,
+    evidence::{Evidence, PolicyFigures},
     ledger::Entries,
 };
 
@@ -30,6 +30,8 @@ pub struct Report {
     pub shown: Vec<String>,
     /// Sends that arrived.
     pub sends: u64,
+    /// The retries that were measured, and the figures of their policy.
+    pub retries: Option<(checker::Retries, PolicyFigures)>,
     /// Each quota: how often its requests were counted, how many there were at most, how many there may be.
     pub quotas: BTreeMap<String, (u64, i64, i64)>,
     /// Requests that retention has deleted.
@@ -104,6 +106,10 @@ impl Report {
             redriven: evidence.redriven.len(),
             hedges: checker::hedges(evidence).values().map(|(_, hedges)| hedges).sum(),
             opened: evidence.flips.iter().filter(|flip| &*flip.state == "open").count(),
+            retries: evidence
+                .measured
+                .as_ref()
+                .map(|measured| (checker::Retries::of(evidence), measured.policy.clone())),
             quotas,
             verdict,
             processes,
@@ -153,6 +159,9 @@ impl fmt::Display for Report {
             self.processes.given_up,
             self.processes.node_memory >> 10,
         )?;
+        if let Some((retries, policy)) = &self.retries {
+            writeln!(f, "retries of {retries}\n  computed: {policy}")?;
+        }
         for (gate, (counts, most, high_water)) in &self.quotas {
             writeln!(
                 f,

@@ -17,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     beat::Beat,
     checker,
-    evidence::{BreakerRule, Evidence, QuotaCount, Stall},
+    evidence::{BreakerRule, Evidence, Measured, QuotaCount, Seen as Call, Stall},
     fleet::{Fleet, Programs},
     inject::Injector,
     journal::Journal,
     load::Load,
+    measure,
     options::Options,
     quotas::QuotaCounter,
     report::{Processes, Report},
@@ -109,6 +110,8 @@ async fn within(
     journal.say("the fleet is up");
 
     let beat = Beat::start();
+    let logs = directory.join("logs");
+    let (measured, measured_calls) = measure::measure(&fleet, &journal, &logs, options.measured, seed).await?;
     let load = Load::new(&fleet, journal.clone())?;
     let callers = load.start(options, seed);
     let quotas = QuotaCounter::start(fleet.clone());
@@ -153,6 +156,8 @@ async fn within(
     fleet.stop(&journal).await?;
 
     let seen = Seen {
+        measured,
+        measured_calls,
         old_days,
         quota_counts,
         stalls: beat.stop(),
@@ -232,6 +237,8 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, old_days: &[String], pat
 
 /// What was measured during the run.
 struct Seen {
+    measured: Option<Measured>,
+    measured_calls: Vec<Call>,
     old_days: Vec<String>,
     quota_counts: Vec<QuotaCount>,
     stalls: Vec<Stall>,
@@ -253,6 +260,7 @@ async fn evidence(
         Ok([(scene::FLEETING.to_owned(), i64::try_from(time.as_micros())?)].into())
     };
     let mut evidence = Evidence {
+        measured: seen.measured,
         old_days: seen.old_days,
         hedging: scene::HEDGED
             .map(|kind| (kind.to_owned(), (scene::HEDGE_MAX, scene::HEDGE_SHARE)))
@@ -290,6 +298,7 @@ async fn evidence(
     evidence.read_database(&mut session).await?;
     session.close().await?;
     evidence.read_downstream(&fleet.downstream_log)?;
+    evidence.downstream.extend(seen.measured_calls);
     evidence.read_receiver(&fleet.receiver_log)?;
     Ok(evidence)
 }

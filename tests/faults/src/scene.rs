@@ -11,7 +11,7 @@ use tidegate::{
     store::Store,
 };
 
-use crate::{options::Options, server::Server};
+use crate::{measure, options::Options, server::Server};
 
 /// A kind of the run.
 #[derive(Debug, Clone, Copy)]
@@ -223,6 +223,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     );
     statements += &retention();
     statements += &hedges_and_breakers();
+    statements += &measure::scene();
     for quota in QUOTAS {
         let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
         statements += &format!(

@@ -5,9 +5,10 @@ use std::io::Write;
 
 use tidegate_faults::{
     checker::{self, Verdict},
-    evidence::{BreakerRule, Evidence, QuotaCount},
+    evidence::{BreakerRule, Evidence, Measured, PolicyFigures, QuotaCount},
     journal::Disturbance,
     ledger::{Promise, Told},
+    measure::{CALM, KIND},
     receiver::{Answer, Arrival},
     scene::Limited,
 };
@@ -55,7 +56,7 @@ const PROBES: &str = "while a breaker is not closed nothing is sent but its prob
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
-const LIVES: [(u128, &str, &str, &str, &str); 11] = [
+const LIVES: [(u128, &str, &str, &str, &str); 12] = [
     (
         1,
         "direct",
@@ -128,6 +129,13 @@ const LIVES: [(u128, &str, &str, &str, &str); 11] = [
         "l",
         "processing/submitted tx_in_flight/claimed processing/send_retried tx_in_flight/claimed completed/receipt",
     ),
+    (
+        14,
+        KIND,
+        "direct",
+        CALM,
+        "processing/submitted tx_in_flight/claimed processing/send_retried tx_in_flight/claimed completed/receipt",
+    ),
 ];
 
 /// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11.
@@ -174,7 +182,7 @@ fn with_ids(sql: &str) -> String {
 }
 
 /// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
-const LOG: [(f64, u128, &str, &str); 24] = [
+const LOG: [(f64, u128, &str, &str); 27] = [
     (2.1, 1, "direct", "send"),
     (2.1, 1, "direct", "taken"),
     (1.2, 2, "user_decrypt", "check"),
@@ -199,6 +207,9 @@ const LOG: [(f64, u128, &str, &str); 24] = [
     (2.2, 13, "hedged", "send"),
     (4.1, 13, "hedged", "send"),
     (4.1, 13, "hedged", "taken"),
+    (2.1, 14, KIND, "send"),
+    (4.1, 14, KIND, "send"),
+    (4.1, 14, KIND, "taken"),
 ];
 
 fn id(number: u128) -> Uuid {
@@ -341,6 +352,17 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             },
         )]
         .into(),
+        measured: Some(Measured {
+            policy: PolicyFigures {
+                attempts: 2,
+                timeout_us: 1_000_000,
+                w_retry_us: 3_000_000,
+                budget_us: 9_000_000,
+                p_drop: 0.5,
+                p_ok: 0.75,
+                expected_attempts: 1.5,
+            },
+        }),
         arrivals: vec![arrival("1", Answer::Failed), arrival("2", Answer::Accepted)],
         old_days: vec!["2001_01_01".to_owned()],
         retentions_us: [("fleeting".to_owned(), 30_000_000)].into(),
@@ -580,10 +602,8 @@ async fn a_double_send_is_found() {
                     line.at_us = BEGIN + (second * 1e6) as i64 + 4_000_000;
                 }
             }
-            for life in evidence.lives.values_mut() {
-                for event in life.events.iter_mut().skip(3) {
-                    event.at_us += 4_000_000;
-                }
+            for event in evidence.lives.get_mut(&id(5)).unwrap().events.iter_mut().skip(3) {
+                event.at_us += 4_000_000;
             }
             for line in &mut evidence.downstream {
                 if line.id == Some(id(5)) && line.us > 4_000_000 {

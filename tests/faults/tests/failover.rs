@@ -13,6 +13,7 @@ async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_wi
     let report = run::run(Options {
         time: Duration::from_secs(6),
         seed: None,
+        measured: 0,
         per_second: 60,
         // Only the failover.
         pause: Duration::from_secs(3),

@@ -8,4 +8,5 @@ mod checker;
 mod failover;
 mod fault_table;
 mod proxy;
+mod retries;
 mod short_run;

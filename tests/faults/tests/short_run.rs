@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::support::campaign;
 
 use tidegate_faults::{
+    measure,
     options::Options,
     run::{self, directory_of},
 };
@@ -16,6 +17,7 @@ async fn every_promise_holds_while_everything_breaks() {
         time: Duration::from_secs(campaign(6, 20)),
         seed: None,
         per_second: 60,
+        measured: campaign(1200, 3000),
         pause: Duration::from_millis(700),
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
@@ -28,7 +30,16 @@ async fn every_promise_holds_while_everything_breaks() {
     .unwrap();
 
     assert!(report.holds(), "{report}");
-    let injected: u64 = report.injected.iter().map(|(_, count)| count).sum();
-    let requests: u64 = report.requests.iter().map(|(_, _, count)| count).sum();
+    // A bound without the backoffs would not have held.
+    let (retries, policy) = report.retries.as_ref().unwrap();
+    assert!(
+        retries.longest_us > i64::from(policy.attempts) * policy.timeout_us,
+        "{report}"
+    );
+    // Those of the measurement do not count.
+    let injected = report.injected.iter().filter(|(sort, _)| *sort != measure::PARTITIONED);
+    let injected: u64 = injected.map(|(_, count)| count).sum();
+    let requests = report.requests.iter().filter(|(kind, ..)| kind != measure::KIND);
+    let requests: u64 = requests.map(|(_, _, count)| count).sum();
     assert!(injected >= campaign(4, 15) && requests >= campaign(60, 200), "{report}");
 }
