@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .readiness("report", DataAreThere)
             .send("report", |request: Request<String>| async move {
                 println!("sent {}", request.payload);
-                Sent::receipt("print job 7")
+                Sent::receipt(format!("print job of {}", request.id))
             });
     let worker = tidegate.worker(stages).start().await?;
 
@@ -46,7 +46,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("refused".into());
     };
     // The response may come before the receipt: it is kept until then.
-    tidegate.respond("print job 7", &"12 pages").await?;
+    let reference = format!("print job of {}", ticket.id);
+    tidegate.respond(reference.as_str(), &"12 pages").await?;
     let ended = tidegate.wait(ticket.id, Duration::from_secs(30)).await?;
     println!("{}: {}", ended.status, ended.response::<String>()?);
     Ok(worker.stop().await?)

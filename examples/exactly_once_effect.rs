@@ -1,4 +1,4 @@
-//! Books each payout exactly once, in the transaction that stores its receipt, although a send may be repeated.
+//! Books each amount exactly once, in the transaction that stores its receipt, although a send may be repeated.
 
 use std::{env, error::Error, time::Duration};
 
@@ -11,18 +11,18 @@ use tidegate::{
 };
 
 #[derive(Serialize, Deserialize)]
-struct Payout {
+struct Booking {
     cents: i64,
 }
 
 struct Ledger;
 
 impl Transact for Ledger {
-    type Payload = Payout;
+    type Payload = Booking;
 
-    async fn send(&self, request: &Request<Payout>) -> Sent {
+    async fn send(&self, request: &Request<Booking>) -> Sent {
         if request.attempt == 1 {
-            return Sent::retry("timeout", "no answer: the payout may have arrived");
+            return Sent::retry("timeout", "no answer: it may have arrived");
         }
         Sent::response("booked")
     }
@@ -32,7 +32,7 @@ impl Effect for Ledger {
     async fn write(
         &self,
         transaction: &mut PgConnection,
-        request: &Request<Payout>,
+        request: &Request<Booking>,
         _: &Receipt,
     ) -> Result<(), sqlx::Error> {
         sqlx::query("insert into public.ledger (cents) values ($1)")
@@ -47,20 +47,20 @@ impl Effect for Ledger {
 async fn main() -> Result<(), Box<dyn Error>> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
-    tidegate.register(Kind::direct("payout")).await?;
+    tidegate.register(Kind::direct("booking")).await?;
     // A worker whose stage for this kind has no effect does not start.
     tidegate
         .store()
-        .config_set("payout.tx.semantics", "exactly_once")
+        .config_set("booking.tx.semantics", "exactly_once")
         .await?;
     let pool = tidegate.store().pool();
     pool.execute("create table if not exists public.ledger (cents bigint not null)")
         .await?;
 
-    let stages = Stages::new().transact_with_effect("payout", Ledger);
+    let stages = Stages::new().transact_with_effect("booking", Ledger);
     let worker = tidegate.worker(stages).start().await?;
     for cents in [100, 250, 400] {
-        let Submitted::Accepted(ticket) = tidegate.submit("payout", &Payout { cents }).await? else {
+        let Submitted::Accepted(ticket) = tidegate.submit("booking", &Booking { cents }).await? else {
             return Err("refused".into());
         };
         println!(

@@ -1,6 +1,6 @@
 //! An HTTP API of one's own in front of Tidegate, with a worker in the same process. Ctrl-C stops both.
 //!
-//! `curl -i -d '"7 to Ann"' -H 'Content-Type: application/json' -H 'Idempotency-Key: a' http://127.0.0.1:PORT/payouts`
+//! `curl -i -d '"7 to Ann"' -H 'Content-Type: application/json' -H 'Idempotency-Key: a' http://127.0.0.1:PORT/transfers`
 
 use std::{env, error::Error, time::Duration};
 
@@ -31,7 +31,7 @@ fn failed(error: &tidegate::Error) -> Response {
 }
 
 async fn submit(State(tidegate): State<Tidegate>, headers: HeaderMap, Json(payload): Json<Value>) -> Response {
-    let mut submission = tidegate.submit("payout", &payload);
+    let mut submission = tidegate.submit("transfer", &payload);
     if let Some(key) = headers.get("Idempotency-Key").and_then(|key| key.to_str().ok()) {
         submission = submission.key(key);
     }
@@ -62,16 +62,16 @@ async fn read(State(tidegate): State<Tidegate>, Path(id): Path<Uuid>) -> Respons
 async fn main() -> Result<(), Box<dyn Error>> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
-    tidegate.register(Kind::direct("payout").rate(50)).await?;
+    tidegate.register(Kind::direct("transfer").rate(50)).await?;
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!("http://{}/payouts", listener.local_addr()?);
+    println!("http://{}/transfers", listener.local_addr()?);
     let router = Router::new()
-        .route("/payouts", post(submit))
-        .route("/payouts/{id}", get(read));
+        .route("/transfers", post(submit))
+        .route("/transfers/{id}", get(read));
     tokio::spawn(axum::serve(listener, router.with_state(tidegate.clone())).into_future());
 
-    let stages = Stages::new().send("payout", |request: Request<String>| async move {
+    let stages = Stages::new().send("transfer", |request: Request<String>| async move {
         Sent::response(format!("paid {}", request.payload))
     });
     tidegate.worker(stages).run_until(tokio::signal::ctrl_c()).await?;

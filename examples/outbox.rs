@@ -6,14 +6,14 @@ use serde_json::json;
 use sqlx::{Executor, PgPool};
 use tidegate::{Kind, Submitted, Tidegate, request::RequestId};
 
-/// Writes an order and submits its payout; commits both, or rolls both back.
+/// Writes an order and submits its shipment; commits both, or rolls both back.
 async fn order(tidegate: &Tidegate, pool: &PgPool, commits: bool) -> Result<RequestId, Box<dyn Error>> {
     let mut transaction = pool.begin().await?;
     transaction
         .execute("insert into shop_order (item) values ('a book')")
         .await?;
-    let payload = json!({ "to": "the author", "cents": 150 });
-    let Submitted::Accepted(ticket) = tidegate.submit("payout", &payload).within(&mut transaction).await? else {
+    let payload = json!({ "to": "Ann", "item": "a book" });
+    let Submitted::Accepted(ticket) = tidegate.submit("shipment", &payload).within(&mut transaction).await? else {
         return Err("refused: the transaction rolls back when it is dropped".into());
     };
     if commits {
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     let tidegate = Tidegate::from_pool(pool.clone());
     tidegate.migrate().await?;
-    tidegate.register(Kind::direct("payout")).await?;
+    tidegate.register(Kind::direct("shipment")).await?;
 
     for commits in [false, true] {
         let id = order(&tidegate, &pool, commits).await?;

@@ -156,19 +156,16 @@ pub async fn run(
     options: WorkerOptions,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
-    prepare(store, stages, options).await?.run(shutdown).await
+    prepare(store, stages, options, shutdown).await?.await
 }
 
-/// A worker that has passed the checks of its start.
-pub(crate) struct Prepared {
+/// Makes the checks of [`run`]; the future that it returns does the rest.
+pub(crate) async fn prepare(
     store: Store,
     stages: Stages,
     options: WorkerOptions,
-    served: Vec<(String, Stage)>,
-}
-
-/// Makes the checks of [`run`].
-pub(crate) async fn prepare(store: Store, stages: Stages, options: WorkerOptions) -> Result<Prepared, WorkerError> {
+    shutdown: CancellationToken,
+) -> Result<impl Future<Output = Result<(), WorkerError>> + Send, WorkerError> {
     check_options(&options)?;
     // An answer that takes half a lease is too late for its claim or its settle.
     let store = store.with_time_limit(STATEMENT_LIMIT.min(options.lease / 2));
@@ -177,12 +174,81 @@ pub(crate) async fn prepare(store: Store, stages: Stages, options: WorkerOptions
     for queue in &options.queues {
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
     }
-    Ok(Prepared {
+    Ok(work(store, stages, options, served, shutdown))
+}
+
+async fn work(
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+    served: Vec<(String, Stage)>,
+    shutdown: CancellationToken,
+) -> Result<(), WorkerError> {
+    let clock = DatabaseClock::new();
+    clock.read(&store).await?;
+
+    tracing::info!(
+        worker.name = options.name,
+        worker.queues = options.queues.join(" "),
+        worker.batch = options.batch,
+        worker.concurrency = options.concurrency,
+        lease.length_ms = options.lease.as_millis(),
+        "working"
+    );
+
+    // Ends the helper tasks when the queues have ended, with or without an error.
+    let helpers_end = CancellationToken::new();
+    let wakeups = Wakeups::default();
+    let mut helpers = JoinSet::new();
+    let announcer = Announcer::new(store.clone());
+    helpers.spawn(listener::listen(
+        options.listen.clone().unwrap_or_else(|| store.pool().clone()),
+        store.clone(),
+        vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
+        helpers_end.clone(),
+    ));
+    helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
+    let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
+    helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
+    let shared = Arc::new(Shared {
         store,
         stages,
         options,
-        served,
-    })
+        wakeups,
+        announcer,
+        timeouts,
+        clock,
+    });
+    helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
+
+    let stop = shutdown.child_token();
+    let mut queues = JoinSet::new();
+    for (queue, stage) in served {
+        queues.spawn(QueueWorker::new(&shared, queue, stage).run(stop.clone()));
+    }
+    let outcome = until_all_end(queues, &stop).await;
+
+    // Callers that wait for the last announcements poll the database instead.
+    let _ = tokio::time::timeout(ALIVE_LIMIT, shared.announcer.finish()).await;
+    helpers_end.cancel();
+    while helpers.join_next().await.is_some() {}
+    tracing::info!(worker.name = shared.options.name, "stopped");
+    outcome
+}
+
+/// Waits for every queue's worker. The first error stops the others too: a process that serves only some of its queues
+/// hides its error.
+async fn until_all_end(
+    mut queues: JoinSet<Result<(), WorkerError>>,
+    stop: &CancellationToken,
+) -> Result<(), WorkerError> {
+    let mut outcome = Ok(());
+    while let Some(ended) = queues.join_next().await {
+        let ended =
+            ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker stopped: {error}"))));
+        outcome = outcome.and(ended.inspect_err(|_| stop.cancel()));
+    }
+    outcome
 }
 
 /// The queues that the stages get their requests from.
@@ -204,83 +270,6 @@ pub async fn queues(store: &Store, stages: &Stages) -> Result<Vec<String>, Worke
         }
     }
     Ok(queues.into_iter().collect())
-}
-
-impl Prepared {
-    /// As [`run`].
-    pub(crate) async fn run(self, shutdown: CancellationToken) -> Result<(), WorkerError> {
-        let Self {
-            store,
-            stages,
-            options,
-            served,
-        } = self;
-        let clock = DatabaseClock::new();
-        clock.read(&store).await?;
-
-        tracing::info!(
-            worker.name = options.name,
-            worker.queues = options.queues.join(" "),
-            worker.batch = options.batch,
-            worker.concurrency = options.concurrency,
-            lease.length_ms = options.lease.as_millis(),
-            "working"
-        );
-
-        // Ends the helper tasks when the queues have ended, with or without an error.
-        let helpers_end = CancellationToken::new();
-        let wakeups = Wakeups::default();
-        let mut helpers = JoinSet::new();
-        let announcer = Announcer::new(store.clone());
-        helpers.spawn(listener::listen(
-            options.listen.clone().unwrap_or_else(|| store.pool().clone()),
-            store.clone(),
-            vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
-            helpers_end.clone(),
-        ));
-        helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
-        let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
-        helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
-        let shared = Arc::new(Shared {
-            store,
-            stages,
-            options,
-            wakeups,
-            announcer,
-            timeouts,
-            clock,
-        });
-        helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
-
-        let stop = shutdown.child_token();
-        let mut queues = JoinSet::new();
-        for (queue, stage) in served {
-            queues.spawn(QueueWorker::new(&shared, queue, stage).run(stop.clone()));
-        }
-        let outcome = until_all_end(queues, &stop).await;
-
-        // Callers that wait for the last announcements poll the database instead.
-        let _ = tokio::time::timeout(ALIVE_LIMIT, shared.announcer.finish()).await;
-        helpers_end.cancel();
-        while helpers.join_next().await.is_some() {}
-        tracing::info!(worker.name = shared.options.name, "stopped");
-        outcome
-    }
-}
-
-/// Waits for every queue's worker. The first error stops the others too: a process that serves only some of its queues
-/// hides its error.
-async fn until_all_end(
-    mut queues: JoinSet<Result<(), WorkerError>>,
-    stop: &CancellationToken,
-) -> Result<(), WorkerError> {
-    let mut outcome = Ok(());
-    while let Some(ended) = queues.join_next().await {
-        let ended =
-            ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker stopped: {error}"))));
-        outcome = outcome.and(ended.inspect_err(|_| stop.cancel()));
-    }
-    outcome
 }
 
 fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {

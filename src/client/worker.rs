@@ -44,10 +44,10 @@ impl Worker {
         self.options.queues = worker::queues(&self.store, &self.stages).await?;
         let connections = u32::try_from(2 + 3 * self.options.queues.len()).unwrap_or(u32::MAX);
         let store = self.store.with_own_pool(connections);
-        let prepared = worker::prepare(store, self.stages, self.options).await?;
         let stop = CancellationToken::new();
+        let work = worker::prepare(store, self.stages, self.options, stop.clone()).await?;
         Ok(RunningWorker {
-            task: tokio::spawn(prepared.run(stop.clone())),
+            task: tokio::spawn(work),
             stop: stop.drop_guard(),
         })
     }

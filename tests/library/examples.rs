@@ -89,13 +89,22 @@ async fn custom_readiness_snoozes_a_report_until_its_data_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exactly_once_effect_books_each_payout_once_although_each_is_sent_twice() {
+async fn exactly_once_effect_books_each_amount_once_although_each_is_sent_twice() {
     let database = TestDatabase::empty().await;
     assert_eq!(
         printed("exactly_once_effect", &database).await,
         "100: completed\n250: completed\n400: completed\n3 rows, 750 cents\n"
     );
     assert_eq!(database.number("select min(tx_attempt) from tidegate.request").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_examples_may_share_a_database_and_run_again() {
+    let database = TestDatabase::empty().await;
+    let examples = ["exactly_once_effect", "outbox", "custom_readiness", "hello"];
+    for example in [examples, examples].concat() {
+        printed(example, &database).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +136,7 @@ async fn http_gateway_accepts_replays_answers_and_refuses_until_ctrl_c() {
     );
 
     database
-        .execute("select tidegate.gate_force('payout', 'too_many_requests')")
+        .execute("select tidegate.gate_force('transfer', 'too_many_requests')")
         .await;
     let refused = client.post(&url).json("8 to Bob").send().await.unwrap();
     assert_eq!(refused.status(), 429);
