@@ -98,11 +98,26 @@ lint: ## Check formatting, lints and documentation
 
 .PHONY: release
 release: ## Build both programs as they are packaged: small and fast, with a slow build
-	cargo build --profile dist -p tidegate -p tidegate-workers --bins
+	cargo build --profile "$(or $(PROFILE),dist)" -p tidegate -p tidegate-workers --bins
 
 .PHONY: package
 package: ## Package the crates that can be published, and build each from its package alone
 	cargo package --workspace --exclude tidegate-faults --exclude tidegate-model
+
+.PHONY: deb
+deb: release ## Build the Debian package below target/debian (PROFILE=release: faster)
+	@command -v cargo-deb >/dev/null || cargo install cargo-deb --locked
+	cargo run -q -p tidegate-workers --example pages -- target/package
+	cargo deb --no-build --profile "$(or $(PROFILE),dist)" -p tidegate --deb-revision "$(or $(REVISION),1)" -o target/debian/
+
+.PHONY: test-deb
+test-deb: setup ## Install, start, upgrade and remove the Debian package in a chroot (on Debian, as root)
+	tests/debian/run
+
+.PHONY: test-manifests
+test-manifests: ## Validate the manifests for Kubernetes by its schemas
+	python3 -m venv "$(TARGET)/manifests" && "$(TARGET)/manifests/bin/pip" install -q kubernetes-validate==1.37.0
+	"$(TARGET)/manifests/bin/kubernetes-validate" --strict deploy/kubernetes/*.yaml
 
 .PHONY: bench
 bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery
