@@ -1,5 +1,6 @@
 //! The downstream's responses, and ends by hand.
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
 
@@ -9,16 +10,20 @@ use crate::{
     request::{RequestId, Status},
 };
 
-/// A response, share or verdict of the downstream.
-#[derive(Debug, Clone)]
+/// A response, share or verdict of the downstream; as JSON, the body of `POST /v1/responses`.
+#[derive(Debug, Clone, Serialize)]
 pub struct Response {
     /// The request, when the downstream knows it.
+    #[serde(rename = "job_id", skip_serializing_if = "Option::is_none")]
     pub id: Option<RequestId>,
     /// The reference of its receipt, otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// Which share this is, for requests that collect several.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The verdict, for proofs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub accept: Option<bool>,
     /// The response itself, as JSON text.
     pub response: Box<RawValue>,

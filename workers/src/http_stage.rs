@@ -45,21 +45,9 @@ use crate::{ParseError, kinds::BUILT_IN};
 /// Why HTTP stages cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpStageError {
-    /// No URL to call.
-    #[error("there is nothing to call: give --check-url, --send-url or both")]
-    NothingToCall,
-    /// Receipts without sends.
-    #[error("--receipt-url is asked before a send: give --send-url too")]
-    ReceiptWithoutSend,
-    /// A receipt URL that is the same for all requests.
-    #[error("--receipt-url has no place for the request's id: put {{id}} into it")]
-    ReceiptWithoutId,
-    /// Two URLs where one is called.
-    #[error("{0} is given twice for {1}: keep one")]
-    Twice(&'static str, String),
-    /// A header that cannot be sent.
+    /// URLs that contradict each other, or a header that cannot be sent.
     #[error(transparent)]
-    Header(#[from] ParseError),
+    Options(#[from] ParseError),
     /// The machine cannot make an HTTP client.
     #[error("cannot make an HTTP client: {0}")]
     Client(#[source] reqwest::Error),

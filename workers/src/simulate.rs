@@ -43,15 +43,6 @@ use self::{
     record::Record,
 };
 
-/// A simulated fault of one send.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    None,
-    BrokenBefore,
-    BrokenAfter,
-    Silence,
-}
-
 /// The result of a request's sends, decided at its first send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -178,27 +169,26 @@ impl Downstream {
             return Err(Refusal::TooMany { after });
         }
         let mut dice = self.dice.roll();
-        let fault = self.fault(&mut dice);
-        let fate = match fault {
-            Fault::BrokenBefore => None,
-            _ => Some(self.take(id, kind, &mut dice)),
-        };
+        let drawn: f64 = dice.random();
+        let broken = self.options.send_error_rate.get();
+        // Half of the server errors come before the effect.
+        let fate = (drawn >= broken / 2.0).then(|| self.take(id, kind, &mut dice));
         pass(self.options.send_latency.draw(&mut dice)).await;
 
-        match (fault, fate) {
-            (Fault::Silence, _) => {
-                note("no_answer", |stats| stats.dropped += 1);
-                Err(Refusal::Silence)
-            }
-            (Fault::None, Some(Fate::Rejected)) => {
+        let Some(fate) = fate.filter(|_| drawn >= broken) else {
+            note("send_error", |stats| stats.send_errors += 1);
+            return Err(Refusal::Broken);
+        };
+        if drawn < broken + self.options.drop_rate.get() {
+            note("no_answer", |stats| stats.dropped += 1);
+            return Err(Refusal::Silence);
+        }
+        match fate {
+            Fate::Rejected => {
                 note("rejected", |stats| stats.rejected += 1);
                 Err(Refusal::Rejected)
             }
-            (Fault::None, Some(Fate::Taken { answered })) => Ok(self.receipt(id, kind, answered)),
-            _ => {
-                note("send_error", |stats| stats.send_errors += 1);
-                Err(Refusal::Broken)
-            }
+            Fate::Taken { answered } => Ok(self.receipt(id, kind, answered)),
         }
     }
 
@@ -228,16 +218,6 @@ impl Downstream {
     pub async fn drain(&self, grace: Duration) {
         if let Some(deliveries) = &self.deliveries {
             deliveries.drain(grace).await;
-        }
-    }
-
-    fn fault(&self, dice: &mut SmallRng) -> Fault {
-        let (error, drop) = (self.options.send_error_rate.get(), self.options.drop_rate.get());
-        match dice.random::<f64>() {
-            drawn if drawn < error / 2.0 => Fault::BrokenBefore,
-            drawn if drawn < error => Fault::BrokenAfter,
-            drawn if drawn < error + drop => Fault::Silence,
-            _ => Fault::None,
         }
     }
 

@@ -1,10 +1,10 @@
 //! The URLs of the service and the times to wait for it.
 
-use std::{str::FromStr, time::Duration};
+use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use humantime::parse_duration;
 
-use super::{HeaderLine, HttpStageError, UrlTemplate};
+use super::{HeaderLine, UrlTemplate};
 use crate::{ParseError, kinds::kind_name};
 
 /// A URL for one kind, or for all that have none of their own: written `[KIND=]URL`.
@@ -96,32 +96,32 @@ impl HttpOptions {
             .flatten()
     }
 
-    pub(super) fn validate(&self) -> Result<(), HttpStageError> {
+    pub(super) fn validate(&self) -> Result<(), ParseError> {
+        let refuse = |message: &str| Err(ParseError(message.to_owned()));
         if self.all_urls().next().is_none() {
-            return Err(HttpStageError::NothingToCall);
+            return refuse("there is nothing to call: give --check-url, --send-url or both");
         }
         for (flag, urls) in [
             ("--check-url", &self.check_urls),
             ("--send-url", &self.send_urls),
             ("--receipt-url", &self.receipt_urls),
         ] {
-            for (n, url) in urls.iter().enumerate() {
-                if urls[..n].iter().any(|earlier| earlier.kind == url.kind) {
-                    let kind = url.kind.as_deref().unwrap_or("all other kinds");
-                    return Err(HttpStageError::Twice(flag, kind.to_owned()));
-                }
+            let mut kinds = BTreeSet::new();
+            if let Some(second) = urls.iter().find(|url| !kinds.insert(&url.kind)) {
+                let kind = second.kind.as_deref().unwrap_or("all other kinds");
+                return refuse(&format!("{flag} is given twice for {kind}: keep one"));
             }
         }
         for receipt in &self.receipt_urls {
             if !receipt.url.names_the_request() {
-                return Err(HttpStageError::ReceiptWithoutId);
+                return refuse("--receipt-url has no place for the request's id: put {id} into it");
             }
             let has_send = match &receipt.kind {
                 Some(kind) => url_for(&self.send_urls, kind).is_some(),
                 None => !self.send_urls.is_empty(),
             };
             if !has_send {
-                return Err(HttpStageError::ReceiptWithoutSend);
+                return refuse("--receipt-url is asked before a send: give --send-url too");
             }
         }
         Ok(())

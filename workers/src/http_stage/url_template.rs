@@ -10,18 +10,9 @@ use crate::ParseError;
 /// All but RFC 3986's unreserved characters, so that a value stays within its path segment.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Text(String),
-    Kind,
-    Id,
-}
-
 /// A URL with any number of `{kind}` and `{id}` in it; their values are percent-encoded.
 #[derive(Clone, PartialEq, Eq)]
-pub struct UrlTemplate {
-    pieces: Vec<Piece>,
-}
+pub struct UrlTemplate(String);
 
 impl UrlTemplate {
     /// The URL for one request.
@@ -30,23 +21,22 @@ impl UrlTemplate {
     ///
     /// When the values make a text that is no URL, which no kind and no request id do.
     pub fn fill(&self, kind: &str, id: &str) -> Result<Url, ParseError> {
-        let escaped = |text| utf8_percent_encode(text, ESCAPED).to_string();
-        let filled = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Kind => escaped(kind),
-            Piece::Id => escaped(id),
-        });
-        let text: String = filled.collect();
-        let url = Url::parse(&text).map_err(|error| ParseError(format!("this is not a URL: {error}")))?;
+        let url = Url::parse(&self.filled(kind, id));
+        let url = url.map_err(|error| ParseError(format!("this is not a URL: {error}")))?;
         match url.scheme() {
             "http" | "https" => Ok(url),
             _ => Err(ParseError("the URL must start with http:// or https://".to_owned())),
         }
     }
 
+    fn filled(&self, kind: &str, id: &str) -> String {
+        let escaped = |text| utf8_percent_encode(text, ESCAPED).to_string();
+        self.0.replace("{kind}", &escaped(kind)).replace("{id}", &escaped(id))
+    }
+
     /// Whether requests of one kind get different URLs.
     pub(super) fn names_the_request(&self) -> bool {
-        self.pieces.contains(&Piece::Id)
+        self.0.contains("{id}")
     }
 }
 
@@ -54,27 +44,15 @@ impl FromStr for UrlTemplate {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut pieces = Vec::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            let (before, brace) = rest.split_at(at);
-            let (name, after) = brace
-                .strip_prefix('{')
-                .and_then(|brace| brace.split_once('}'))
-                .ok_or_else(|| ParseError("a brace has no partner: placeholders are {kind} and {id}".to_owned()))?;
-            pieces.push(Piece::Text(before.to_owned()));
-            pieces.push(match name {
-                "kind" => Piece::Kind,
-                "id" => Piece::Id,
-                unknown => {
-                    let message = format!("there is no placeholder {{{unknown}}}: there are {{kind}} and {{id}}");
-                    return Err(ParseError(message));
-                }
-            });
-            rest = after;
+        let template = Self(text.to_owned());
+        let example = template.filled("kind", "id");
+        if let Some(at) = example.find(['{', '}']) {
+            let unknown = example[at..].strip_prefix('{').and_then(|brace| brace.split_once('}'));
+            return Err(ParseError(match unknown {
+                Some((name, _)) => format!("there is no placeholder {{{name}}}: there are {{kind}} and {{id}}"),
+                None => "a brace has no partner: placeholders are {kind} and {id}".to_owned(),
+            }));
         }
-        pieces.push(Piece::Text(rest.to_owned()));
-        let template = Self { pieces };
         template.fill("kind", "id")?;
         Ok(template)
     }

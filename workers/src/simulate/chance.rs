@@ -20,15 +20,9 @@ impl Chance {
         self.0
     }
 
-    /// Whether it never happens.
-    #[must_use]
-    pub fn is_never(self) -> bool {
-        self.0 <= 0.0
-    }
-
     /// Whether it happens this time.
     pub fn happens(self, rng: &mut impl Rng) -> bool {
-        !self.is_never() && rng.random::<f64>() < self.0
+        self.0 > 0.0 && rng.random::<f64>() < self.0
     }
 }
 

@@ -35,16 +35,6 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// Whether every draw is zero.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        match self {
-            Self::Constant(time) => time.is_zero(),
-            Self::Uniform { max, .. } => max.is_zero(),
-            Self::LogNormal { median, .. } => median.is_zero(),
-        }
-    }
-
     /// Draws a latency; an hour at most.
     pub fn draw(&self, rng: &mut impl Rng) -> Duration {
         let drawn = match *self {

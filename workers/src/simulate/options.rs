@@ -15,7 +15,7 @@ pub enum RespondBy {
 }
 
 /// The behaviour of a simulated downstream. The default is one that answers everything at once and never fails.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, PartialEq, clap::Args)]
 #[command(next_help_heading = "The simulated downstream")]
 pub struct SimulateOptions {
     /// How long a readiness check takes: constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35 (median, spread)
@@ -132,33 +132,25 @@ pub enum SimulateError {
 impl SimulateOptions {
     /// Whether no option makes one request differ from another, so that no bookkeeping is needed.
     pub(super) fn is_bare(&self) -> bool {
-        let latencies = [self.readiness_latency, self.send_latency, self.response_latency];
-        let chances = [
-            self.not_yet_rate,
-            self.check_failure_rate,
-            self.send_error_rate,
-            self.drop_rate,
-            self.reject_rate,
-            self.verdict_reject_rate,
-            self.silent_rate,
-        ];
-        latencies.iter().all(Latency::is_zero)
-            && chances.iter().all(|chance| chance.is_never())
-            && self.rate.is_none()
-            && self.check_concurrency.is_none()
-            && self.log.is_none()
-            && !self.remember
+        let without_effect = Self {
+            not_yet_after: self.not_yet_after,
+            burst: self.burst,
+            shares: self.shares,
+            kinds: self.kinds.clone(),
+            respond_by: self.respond_by,
+            seed: self.seed,
+            ..Self::default()
+        };
+        *self == without_effect
     }
 
     pub(super) fn validate(&self) -> Result<(), SimulateError> {
+        let refused = |one, other| Err(SimulateError::ChancesBeyondOne(one, other));
         if self.not_yet_rate.get() + self.check_failure_rate.get() > 1.0 {
-            return Err(SimulateError::ChancesBeyondOne(
-                "--not-yet-rate",
-                "--check-failure-rate",
-            ));
+            return refused("--not-yet-rate", "--check-failure-rate");
         }
         if self.send_error_rate.get() + self.drop_rate.get() > 1.0 {
-            return Err(SimulateError::ChancesBeyondOne("--send-error-rate", "--drop-rate"));
+            return refused("--send-error-rate", "--drop-rate");
         }
         Ok(())
     }

@@ -3,12 +3,8 @@
 use std::{pin::Pin, time::Duration};
 
 use reqwest::{Url, header::HeaderMap, redirect};
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
-use tidegate::{
-    request::RequestId,
-    store::{Response, Store},
-};
+use serde_json::Value;
+use tidegate::store::{Response, Store};
 
 use crate::http_stage::retry_after;
 
@@ -73,19 +69,6 @@ pub struct CallbackResponder {
     url: Url,
 }
 
-#[derive(Serialize)]
-struct Callback<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<RequestId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reference: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accept: Option<bool>,
-    response: &'a RawValue,
-}
-
 impl CallbackResponder {
     /// Delivers to `url`, or to `/v1/responses` of it when it names no path, with `headers` on every request.
     ///
@@ -106,14 +89,7 @@ impl CallbackResponder {
     }
 
     async fn post(&self, response: &Response) -> Result<String, NotDelivered> {
-        let callback = Callback {
-            job_id: response.id,
-            reference: response.reference.as_deref(),
-            part: response.part.as_deref(),
-            accept: response.accept,
-            response: &response.response,
-        };
-        let call = self.client.post(self.url.clone()).json(&callback);
+        let call = self.client.post(self.url.clone()).json(response);
         let answer = call.send().await.map_err(|error| NotDelivered::Retry {
             why: error.without_url().to_string(),
             after: None,
