@@ -1,20 +1,22 @@
 -- breaker_overview: Every breaker, with the figures of its window, and the share of the last five minutes in which it
 -- was not closed.
 --
+-- The window begins with the breaker's last change at the earliest: earlier calls do not count.
+--
 --   kind: The kind.
 --   stage: The stage.
 --   state: closed, open or half_open.
 --   changed_at: When it last changed.
 --   open_until: When it becomes half open; null unless open.
---   epoch: Counts its changes.
---   probes_under_way_or_done: Half open: calls let through.
---   probes_allowed: How many probes may be let through.
+--   epoch: The number of its changes of state.
+--   probes_under_way_or_done: Its probes that are under way or have succeeded; null unless half open.
+--   probes_allowed: How many probes it lets through when half open; so many have to succeed.
 --   window_calls: Calls in its window.
 --   window_failures: Those that failed.
---   window_slow: Those that took longer than the latency limit.
---   error_rate: Share that failed.
---   trips_at_error_rate: The share of failures at which it opens.
---   trips_at_latency_ms: It opens when half of the calls take longer.
+--   window_slow: Those that timed out or took longer than trips_at_latency_ms.
+--   error_rate: The share of window_calls that failed; null without calls.
+--   trips_at_error_rate: The share of failed calls at which it opens; null: not by errors.
+--   trips_at_latency_ms: The latency above which a call is slow: it opens when at least half are; null: not by latency.
 --   open_ratio: For what share of the last five minutes it was not closed.
 --   last_cause: Why it last changed.
 --   last_figures: The figures that the last change was based on.
@@ -33,13 +35,16 @@ cross join lateral tidegate.calls_since(
   b.kind, b.stage, greatest(tidegate.clock() - make_interval(secs => p.breaker_window_ms / 1000.0), b.changed_at)
 ) as c
 cross join lateral (
+  -- The times between each change and the next one, cut off at five minutes.
   select sum(
     least(s.until, tidegate.clock()) - greatest(s.at, tidegate.clock() - interval '5 minutes')
   ) filter (where s.state <> 'closed' and s.until > tidegate.clock() - interval '5 minutes') as not_closed
   from (
     select v.state, v.at, lead(v.at, 1, tidegate.clock()) over (order by v.id) as until
     from tidegate.breaker_event as v
+    -- A larger epoch is one of an earlier breaker, from before the policy had none for a time.
     where v.kind = b.kind and v.stage = b.stage and v.epoch <= b.epoch
+      -- The state at the start of the five minutes is that of the last change before them.
       and v.at >= coalesce((
         select max(w.at) from tidegate.breaker_event as w
         where w.kind = b.kind and w.stage = b.stage and w.at <= tidegate.clock() - interval '5 minutes'

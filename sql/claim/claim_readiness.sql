@@ -1,10 +1,13 @@
--- claim_readiness: Takes up to batch queued requests for their check, under a lease; no more at once than the queue's
--- max_concurrency.
+-- claim_readiness: Claims up to batch queued requests for their readiness check, under a lease; the fleet holds at most
+-- the queue's max_concurrency at once.
 --
--- The status stays `queued`: the request's row names the lease. Never more than the queue's max_concurrency are held at
--- once, across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
--- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
--- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
+-- The status stays `queued`: the request's row names the lease token. The limit holds across the fleet, because a claim
+-- counts the held requests and takes more under one lock per queue; the slots of a lost worker are free again when its
+-- lease has run out. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
+-- `batch`, or none, when fewer wait, no slot is free, a breaker blocks them or the queue is paused. Requests past a
+-- deadline and those without an attempt left end on the way. The columns are those of `claim_tx`; a check is not paced,
+-- so `send_at` is the instant of the claim. Commit before the checks begin: until then other claims may wait for the
+-- lock, and a rollback would free the requests for a second check at the same time.
 create or replace function tidegate.claim_readiness(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
@@ -24,8 +27,8 @@ begin
     return;
   end if;
 
-  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a
-  -- settle that comes too late may hold some of them.
+  -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
+  -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
@@ -41,7 +44,8 @@ begin
         ))
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
     ), noted as (
-      -- The last one first, because settles mostly go in the order of the claim (see `end_leases`).
+      -- The last request first, because `end_leases` searches for one that is still held from the start, and settles
+      -- mostly go in the order of the claim.
       insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
       select
         v_taken.token, claim_readiness.queue, claim_readiness.worker, tidegate.clock(), tidegate.clock() + lease_for,
@@ -55,7 +59,7 @@ begin
     select
       row(claim_readiness.queue, v_taken.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
       p.attempts + c.readiness_waits, v_taken.now, v_taken.now, c.deadline_at, c.submitter,
-      -- A call goes on no longer than its request.
+      -- A call may last until the request's deadline at most.
       case
         when c.deadline_at >= v_taken.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_taken.now) * 1000))::integer

@@ -1,11 +1,11 @@
 -- gate_force: Forces a gate to a state (accepting, too_many_requests) or, with null, releases it; returns whether
 -- anything changed.
 --
--- `queue` is the gate's name: its queue, 'kind direct' or 'submitter ann'. `state` is accepting, too_many_requests, or
--- null to release it: then it goes by its marks, and is open between them. Returns false when the gate is forced to
--- this state already, or is not forced and should be released. A change is a new epoch and a row of `gate_event`; a
--- flip notifies every node. `actor` is recorded in the history. Raises TG005 for an unknown gate, TG007 for an unknown
--- state.
+-- A forced gate keeps its state at any depth. `queue` is the name of the gate: its queue, or its quota, such as
+-- 'kind direct' or 'submitter ann'. A release closes the gate if its depth has reached the high mark, and opens it
+-- otherwise, also between the marks; from then on the marks decide. Returns false when the gate is forced to this state
+-- already, or is to be released and is not forced. A change is a new epoch and a row of `gate_event`; a flip notifies
+-- every node. `actor` is recorded in the history. Raises TG005 for an unknown gate, TG007 for an unknown state.
 create or replace function tidegate.gate_force(queue text, state text, actor text default null)
   returns boolean language plpgsql security definer as $$
 declare
@@ -28,6 +28,7 @@ begin
       ),
       hint = 'select name from tidegate.gate';
   end if;
+  -- The forced state, null for a gate that is not forced, compared with the one to force, null for a release.
   v_changed := case when v_gate.forced then v_gate.state end is distinct from gate_force.state;
   if v_changed then
     v_state_before := v_gate.state;

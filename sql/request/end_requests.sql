@@ -1,9 +1,10 @@
--- end_requests: Moves requests to a terminal status from outside any lease, with their messages.
+-- end_requests: Moves requests to a terminal status, held or not, and deletes their messages; returns those that moved.
 --
--- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does,
--- and then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
--- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
--- moved. To end more than one request, call `lock_recovery_shared` first.
+-- For `cancel`, the operators' functions and the deadline sweeps, which have no lease. Locks the messages first, as a
+-- claim does, and then moves the rows that still have a status of `p_from` and still name the same message. A held
+-- request has no message to lock; its row names no lease token afterwards, so the holder's settle moves nothing.
+-- `p_causes` has the cause for each status of `p_from`; without `p_error`, the error is that of an operator's call. To
+-- end more than one request, call `lock_recovery_shared` first.
 create or replace function tidegate_internal.end_requests(
   p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb
 )
@@ -24,7 +25,7 @@ begin
   perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
 
   with ordered as materialized (
-    -- Locked in id order, because two sweeps may meet on requests that have no message.
+    -- Locked in id order, because requests without a message may be those of two sweeps, or of a settle.
     select r.id, s.queue, s.msg_id
     from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
     join tidegate.request as r on r.id = any(array[s.id])
@@ -56,19 +57,19 @@ begin
   for v_queue in
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
   loop
-    -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
-    -- that came back since the first read may be locked by a transaction that waits for its row: a claim removes it
-    -- later.
+    -- In a queue that was made again another request's message may have the number: it stays. A message that was put
+    -- back since the first read may be locked by a transaction that waits for this request's row. It is skipped,
+    -- because to wait for it would be a deadlock; a claim deletes it later as a stray.
     execute format(
       $sql$
-        with theirs as materialized (
+        with unlocked as materialized (
           select m.msg_id
           from unnest($1, $2, $3) as ended(id, queue, msg_id)
           join %1$s as m on m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
           where ended.queue = $4
           for update of m skip locked
         )
-        delete from %1$s as m using theirs as t where m.msg_id = t.msg_id
+        delete from %1$s as m using unlocked as t where m.msg_id = t.msg_id
       $sql$,
       tidegate_internal.queue_table(v_queue)
     ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;

@@ -1,10 +1,10 @@
--- submit_batch_once: Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the
--- same batch.
+-- submit_batch_once: Submits many requests of one kind, all or none, under one idempotency key; a repeated call replays
+-- the batch.
 --
--- The same key and payloads, in the same order, are the same batch: each payload has a key of its own, made of the
--- batch's and its place. So a repeated batch is replayed, and submits again only requests that have failed or timed out
--- since. Returns and raises as `submit_batch` does, and TG004 when the key stands for other payloads, or for more or
--- fewer.
+-- The same key and payloads, in the same order, are the same batch: each request has a key of its own, made of the
+-- batch's key and the payload's place in it. So a repeated call replays each request, and submits again only those that
+-- have failed or timed out since. Returns and raises as `submit_batch` does, and TG004 when the key stands for a batch
+-- with other payloads, or with more or fewer.
 create or replace function tidegate.submit_batch_once(
   kind text, payloads jsonb[], idempotency_key text, submitter text default null,
   admission text default 'enforce'
@@ -15,7 +15,7 @@ create or replace function tidegate.submit_batch_once(
   )
   language plpgsql security definer as $$
 declare
-  -- With spaces in it, which no key that comes over HTTP has.
+  -- With spaces, so that no key that comes over HTTP is equal to it.
   v_key   text := 'batch ' || encode(sha256(convert_to(submit_batch_once.idempotency_key, 'UTF8')), 'hex');
   v_first uuid;
 begin
@@ -29,8 +29,10 @@ begin
     submit_batch_once.submitter, submit_batch_once.admission
   );
 
-  -- A longer or shorter batch agrees payload by payload, so the whole has a fingerprint too. It stands as long as the
-  -- first request does. Two such batches at once met at their first payload's key, so this waits for no lock.
+  -- The requests' keys do not show that a batch is longer or shorter than the first one: so the batch's key stands for
+  -- the first request, with the fingerprint of all payloads. When that request has failed or timed out, a repeated call
+  -- stores its own fingerprint. Of two concurrent calls one has waited for the other at the first request's key, so
+  -- that none waits here.
   select d.request_id into v_first
   from tidegate.dedup as d
   where d.scope = submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, '') and d.key = v_key || ' 1'

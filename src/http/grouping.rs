@@ -1,24 +1,26 @@
-//! Submissions that arrive at the same time share a statement and a commit, which is most of the cost of a submission.
+//! Sends submissions that arrive at the same time as a group, with one statement and one commit, because these are most
+//! of the cost of a submission.
 //!
-//! Each kind has a lane. In it, each submitter with a quota has its own, because the quota's lock would delay the
-//! others, and so has each delayed start and work that was accepted before, because a statement has one of each for all
-//! its requests. The first submission of an
-//! idle lane is sent at once, alone; those that arrive while its statement runs are the next group (see
-//! [`coalescer`](crate::coalescer)). No submission waits for a group to fill.
+//! The requests of a group are of one lane. A lane has one kind, one delayed start and one admission mode, because the
+//! statement has one of each for all its requests. A submitter with a quota has lanes of its own, because the lock of
+//! its quota would delay the others. The first submission of an idle lane is sent at once, alone; those that arrive
+//! while its statement runs are the next group (see [`coalescer`](crate::coalescer)). No submission waits for a group
+//! to fill.
 //!
 //! - **A caller gets success only after the commit**, and only about its own request.
 //! - **One bad request does not fail the others.** `submit_group` stores all or none, so a group that is refused for a
 //!   reason that may concern one request is halved and sent again, down to a single request.
-//! - **A key that an open transaction is using** delays only its own request, outside the lane: the statement of a
-//!   group gives up after some milliseconds, and the group is halved, too.
+//! - **A key that an open transaction is using** delays only its own request: the statement of a group gives up after
+//!   some milliseconds, and the group is halved in the same way, until that request is alone. Then it waits for the key
+//!   outside the lane.
 //! - **A closed gate** refuses each new request separately; a replay in the same group is answered.
 //! - **A caller that leaves** removes only its own request, if its group has not been sent yet.
 //! - **A statement that panics or hangs** fails its group: the callers get a retryable error, and the lane continues
 //!   with the next group.
-//! - **Without the database** every group fails as soon as the pool reports it. Nothing is retried here, because
-//!   nothing was promised to the callers yet, and they can decide to repeat the call.
-//! - **Under overload** a group is limited in requests and bytes; the rest is the next group. The calls that the API
-//!   admits limit the memory of waiting requests.
+//! - **Without the database** every group fails as soon as the pool reports it. Nothing is retried here, because no
+//!   caller has a job id yet, and each can decide to repeat its call.
+//! - **Under overload** a group is limited in requests and bytes; the rest is the next group. The API limits the calls
+//!   that are under way, and so the memory of the requests that no statement has yet.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -44,21 +46,23 @@ const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// The result of a submission. A group shares one error, which cannot be cloned.
 pub(super) type SubmitResult = Result<Submitted, Arc<StoreError>>;
 
-/// How long a statement waits for the keys of other transactions: a few times the duration of a submission.
+/// How long the statement of a group waits for a key that another transaction uses: a few times the duration of a
+/// submission.
 const KEY_PATIENCE: Duration = Duration::from_millis(25);
 
 /// The requests that may share a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lane {
     kind: String,
-    /// A kind that requires keys refuses all requests of a lane without them at once.
+    /// Whether its requests have idempotency keys. A kind may require them, and its refusal is for the whole group.
     has_keys: bool,
-    /// A submitter with a quota.
+    /// The submitter, if it has a quota.
     quota_of: Option<String>,
     not_before: Option<DateTime<Utc>>,
     admission: Admission,
 }
 
+/// A submission that is in no statement yet.
 struct Waiting {
     payload: Box<RawValue>,
     key: Option<String>,
@@ -238,6 +242,7 @@ impl Rounds for Lanes {
     }
 
     async fn run(&self, lane: &Lane, group: Group) {
+        // At a timeout the group is dropped, and its callers get the error of a failed group.
         let sending = tokio::time::timeout(self.patience, self.send(lane, group));
         if sending.await.is_err() {
             tracing::warn!(request.kind = lane.kind, "a group of submissions took too long");
@@ -272,7 +277,7 @@ impl Lanes {
                 let _permit = waits.acquire().await;
                 alone.submit(&store, &lane, None).await
             });
-            // Without an answer the caller gets the error of a failed group.
+            // At a timeout the caller gets the error of a failed group.
             if let Ok(submitted) = sending.await {
                 alone.answer(submitted);
             }
@@ -283,6 +288,7 @@ impl Lanes {
 /// Whether an error may concern one request of a group, and not its kind or the database.
 fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
+        // Misuse: such as two submitters in a group, of which one has got a quota since the gates were copied.
         StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
         // Such as a payload that an operator's constraint or trigger refuses, or a key of an open transaction.
         StoreError::Database(_) => !error.is_transient() || error.is_lock_timeout(),
