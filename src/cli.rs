@@ -232,6 +232,16 @@ impl GlobalArgs {
 }
 
 impl Connected {
+    /// Prints figures as JSON, or by `print`.
+    fn print<T: Serialize>(&self, figures: &T, print: impl FnOnce(&T)) -> anyhow::Result<()> {
+        if self.json {
+            print_json(figures)?;
+        } else {
+            print(figures);
+        }
+        Ok(())
+    }
+
     /// Prints rows as JSON, or as a table with this header; without rows, prints the sentence `none`.
     fn print_rows<T: Serialize, const N: usize>(
         &self,

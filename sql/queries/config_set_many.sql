@@ -1,2 +1,3 @@
 -- $1 changes, $2 actor
-select subject, setting as name, old_value, new_value, type from tidegate.config_set_many($1, $2);
+select setting as name, subject, row(type, old_value) as old_value, row(type, new_value) as new_value
+from tidegate.config_set_many($1, $2);

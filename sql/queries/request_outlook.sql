@@ -1,8 +1,8 @@
 -- $1 request id
 select
   id, kind, req_status::text as status, place, queue, queue_position,
-  extract(epoch from elapsed)::float8 as elapsed_seconds, extract(epoch from age)::float8 as age_seconds,
-  retry_after_seconds, eta_p50_ms, eta_p90_ms, predicted_seconds, submitted_at, response, error,
+  extract(epoch from elapsed)::float8 as elapsed_seconds,
+  retry_after_seconds, eta_p50_ms, eta_p90_ms, submitted_at, response, error,
   error -> 'details' as error_details, submitter,
   case when req_status in ('failure', 'timed_out')
     then (select v.redriven_as from tidegate.redrive as v where v.request_id = id) end as redriven_as

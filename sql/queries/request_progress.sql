@@ -3,8 +3,8 @@
 select
   (w.place - 1)::integer as asked, r.transition_no, since.transition_nos, since.statuses,
   o.id, o.kind, o.req_status::text as status, o.place, o.queue, o.queue_position,
-  extract(epoch from o.elapsed)::float8 as elapsed_seconds, extract(epoch from o.age)::float8 as age_seconds,
-  o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms, o.predicted_seconds, o.submitted_at, o.response, o.error,
+  extract(epoch from o.elapsed)::float8 as elapsed_seconds,
+  o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms, o.submitted_at, o.response, o.error,
   o.error -> 'details' as error_details, o.submitter,
   case when o.req_status in ('failure', 'timed_out')
     then (select v.redriven_as from tidegate.redrive as v where v.request_id = o.id) end as redriven_as

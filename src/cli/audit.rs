@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Connected, GlobalArgs, exit_code, print_json,
+    Connected, GlobalArgs, exit_code,
     since::Since,
     table::{or_dash, plain, table},
 };
@@ -68,11 +68,8 @@ impl Audit {
 async fn one(connected: &Connected, id: RequestId) -> anyhow::Result<ExitCode> {
     let steps = connected.store.audit_replay(id).await?;
     let findings = steps.iter().filter(|step| step.finding.is_some()).count();
-    if connected.json {
-        print_json(&json!({ "job_id": id, "sound": findings == 0, "steps": steps }))?;
-    } else {
-        print(id, &steps, findings);
-    }
+    let audited = json!({ "job_id": id, "sound": findings == 0, "steps": steps });
+    connected.print(&audited, |_| print(id, &steps, findings))?;
     Ok(exit_code(findings == 0))
 }
 
@@ -82,10 +79,7 @@ impl Replay {
         let store = &connected.store;
         // The HTTP spelling is accepted too.
         let kind = self.kind.map(|kind| kind.replace('-', "_"));
-        let since = match self.since {
-            Some(since) => Some(since.at(store).await?),
-            None => None,
-        };
+        let since = Since::resolve(self.since, store).await?;
         let mut figures = Figures::default();
         let mut next = Some(None);
         while let Some(after) = next {

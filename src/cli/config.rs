@@ -65,11 +65,11 @@ async fn get(connected: &Connected, name: Option<&str>) -> anyhow::Result<ExitCo
             let default = if setting.is_default {
                 "default".to_owned()
             } else {
-                or_dash(setting.default_value)
+                or_dash(setting.default_value.text)
             };
             [
                 setting.name,
-                or_dash(setting.value),
+                or_dash(setting.value.text),
                 setting.unit.unwrap_or_default(),
                 default,
             ]
@@ -97,8 +97,8 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
         [
             change.subject,
             change.name,
-            or_dash(change.old_value),
-            or_dash(change.new_value),
+            or_dash(change.old_value.text),
+            or_dash(change.new_value.text),
         ]
     })?;
     for (name, value) in changes {
@@ -128,8 +128,8 @@ async fn history(connected: &Connected, name: Option<&str>, limit: i32) -> anyho
                 change.operation,
                 change.subject,
                 change.name,
-                or_dash(change.old_value),
-                or_dash(change.new_value),
+                or_dash(change.old_value.text),
+                or_dash(change.new_value.text),
             ]
         },
     )

@@ -10,7 +10,7 @@ use clap::Args;
 use humantime::parse_duration;
 
 use self::findings::{CONNECTIONS, Findings};
-use super::{GlobalArgs, exit_code, print_json};
+use super::{GlobalArgs, exit_code};
 
 #[derive(Debug, Args)]
 #[command(
@@ -40,11 +40,7 @@ impl Doctor {
             examined = findings.examine(store) => examined,
             _ = tokio::signal::ctrl_c() => Ok(()),
         };
-        if connected.json {
-            print_json(&findings.json())?;
-        } else {
-            findings.print();
-        }
+        connected.print(&findings.json(), |_| findings.print())?;
         examined?;
         if findings.is_sound() && !findings.has_examined() {
             return Ok(ExitCode::FAILURE);

@@ -10,7 +10,7 @@ use humantime::parse_duration;
 use serde_json::{Value, json};
 
 use self::summary::Summary;
-use super::{GlobalArgs, exit_code, next_batch, print_json};
+use super::{GlobalArgs, exit_code, next_batch};
 use crate::store::{Recover as Step, Store};
 
 /// Requests per transaction, unless the operator names another number.
@@ -74,11 +74,7 @@ impl Recover {
                 Err(_) if result.is_err() => Vec::new(),
                 after => after?,
             };
-            if connected.json {
-                print_json(&summary)?;
-            } else {
-                summary.print();
-            }
+            connected.print(&summary, Summary::print)?;
         }
         result?;
         Ok(exit_code(!summary.is_anything_wrong() && summary.still_leased == 0))

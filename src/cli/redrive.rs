@@ -7,7 +7,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
-    GlobalArgs, exit_code, next_batch, print_json,
+    GlobalArgs, exit_code, next_batch,
     since::Since,
     table::{plain, print_first},
 };
@@ -80,21 +80,14 @@ impl Redrive {
             batch: self.batch,
             dry_run: self.dry_run,
             kind: self.kind.as_deref(),
-            since: match self.since {
-                Some(since) => Some(since.at(store).await?),
-                None => None,
-            },
+            since: Since::resolve(self.since, store).await?,
             code: self.code.as_deref(),
         };
 
         let result = self.batches(store, step, &mut summary).await;
         // Also after an error: requests that were submitted before it stay submitted.
         if result.is_ok() || summary.redriven > 0 {
-            if connected.json {
-                print_json(&summary)?;
-            } else {
-                print(&summary);
-            }
+            connected.print(&summary, print)?;
         }
         result?;
         Ok(exit_code(summary.refused == 0 && summary.unfit.is_empty()))

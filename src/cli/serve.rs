@@ -10,7 +10,6 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use humantime::parse_duration;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -48,49 +47,9 @@ pub(super) struct Serve {
     #[arg(long)]
     recover: bool,
     #[command(flatten)]
-    limits: Limits,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-struct Limits {
-    /// The largest request body, in bytes; a larger one gets 413
-    #[arg(long, default_value_t = HttpOptions::default().body_limit)]
-    body_limit: usize,
-    /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
-    #[arg(long, default_value_t = ConnectionOptions::default().head_limit)]
-    head_limit: usize,
-    /// Calls of `/v1` under way at once; one more gets 503
-    #[arg(long, default_value_t = HttpOptions::default().concurrency_limit)]
-    concurrency_limit: usize,
-    /// Connections of callers at once; one more gets 503
-    #[arg(long, default_value_t = ConnectionOptions::default().connection_limit)]
-    connection_limit: usize,
-    /// How long a call may take, its body included; a slower one gets 503
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    request_timeout: Duration,
-    /// How long a connection may take for a request's head, or stay idle between requests
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
-    idle_timeout: Duration,
-    /// How long a client may stop reading its answer
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    write_timeout: Duration,
-    /// How long calls under way may take to finish after SIGTERM
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    grace: Duration,
-    /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
-    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs(),
-        value_parser = clap::value_parser!(u64).range(..=86_400))]
-    wait_max: u64,
-    /// The most callers that wait at once; the next ones are answered at once
-    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]
-    waiters_max: usize,
-    /// The most streams of events that are open at once
-    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().streams_max)]
-    streams_max: usize,
-    /// How long a stream of events stays open; its reader connects again, with its key
-    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
-    stream_time: Duration,
+    options: HttpOptions,
+    #[command(flatten)]
+    of_connections: ConnectionOptions,
 }
 
 impl Serve {
@@ -111,7 +70,7 @@ impl Serve {
         };
         let listened =
             database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
-        raise_file_limit(self.limits.connection_limit);
+        raise_file_limit(self.of_connections.connection_limit);
         if self.recover {
             // With the time limits of a command: a node's statements are shorter.
             let global = GlobalArgs {
@@ -134,24 +93,10 @@ impl Serve {
         // On stdout: with port 0, this is how a parent process learns the port.
         outln!("listening on http://{address}");
 
-        let limits = self.limits;
         let options = HttpOptions {
-            body_limit: limits.body_limit,
-            request_timeout: limits.request_timeout,
-            concurrency_limit: limits.concurrency_limit,
-            wait_max: Duration::from_secs(limits.wait_max),
-            waiters_max: limits.waiters_max,
-            streams_max: limits.streams_max,
-            stream_time: limits.stream_time,
             // It listens beyond loopback only if there is a key, and then never serves without one.
             keys_required: !address.ip().is_loopback(),
-        };
-        let connections = ConnectionOptions {
-            connection_limit: limits.connection_limit,
-            head_limit: limits.head_limit,
-            idle_timeout: limits.idle_timeout,
-            write_timeout: limits.write_timeout,
-            grace: limits.grace,
+            ..self.options
         };
         let store = &connected.store;
         let node = http::Node::new(store.clone(), &options);
@@ -169,7 +114,7 @@ impl Serve {
             let delivering = webhook::run(store.clone(), options, stop.clone());
             parts.spawn(part("the delivery of webhooks", delivering));
         }
-        let served = http::serve_within(listener, node.router(&options), &connections, stop.clone());
+        let served = http::serve_within(listener, node.router(&options), &self.of_connections, stop.clone());
         together(served, parts, &stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)

@@ -20,11 +20,12 @@ impl Since {
             .map_err(|_| "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h")
     }
 
-    /// The point in time, by the database's clock.
-    pub(super) async fn at(self, store: &Store) -> Result<DateTime<Utc>> {
-        match self {
-            Self::At(at) => Ok(at),
-            Self::Ago(ago) => store.time_ago(ago).await,
-        }
+    /// The point in time, if there is one, by the database's clock.
+    pub(super) async fn resolve(since: Option<Self>, store: &Store) -> Result<Option<DateTime<Utc>>> {
+        Ok(match since {
+            Some(Self::Ago(ago)) => Some(store.time_ago(ago).await?),
+            Some(Self::At(at)) => Some(at),
+            None => None,
+        })
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
     if !timeouts.is_empty() {
         outln!("{}\n", table(TIMEOUTS, timeouts.iter().map(timeout_row)));
     }
-    let workers = workers.into_iter().map(worker_row);
+    let workers = workers.iter().map(worker_row);
     outln!("{}", table("worker  queues  state  held  last seen", workers));
     if connected.location.is_embedded() {
         outln!("\ndatabase: {}", connected.location.url);
@@ -135,16 +135,11 @@ fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
 }
 
 /// A worker, and when it last renewed its row.
-fn worker_row(worker: WorkerOverview) -> [String; 5] {
-    let state = match (worker.alive, worker.stopped_at) {
-        (true, _) => "alive",
-        (false, Some(_)) => "stopped",
-        (false, None) => "lost",
-    };
+fn worker_row(worker: &WorkerOverview) -> [String; 5] {
     [
-        worker.name,
+        worker.name.clone(),
         worker.queues.join(" "),
-        state.to_owned(),
+        worker.state().to_owned(),
         worker.held.to_string(),
         time(worker.last_seen_at),
     ]

@@ -8,7 +8,6 @@ mod kinds;
 mod queues;
 mod quotas;
 mod requests;
-mod schemas;
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -200,7 +199,7 @@ const PAGE: i32 = 100;
 
 /// Declares the query of a history, which filters by one name, and its answer.
 macro_rules! history {
-    ($schema:ident of $record:ty as $shown:ident, $(#[$doc:meta])* $filter:ident = $example:tt) => {
+    ($schema:ident of $record:ty, $(#[$doc:meta])* $filter:ident = $example:tt) => {
         /// Which changes to list.
         #[derive(Debug, Deserialize, utoipa::IntoParams)]
         #[into_params(parameter_in = Query)]
@@ -238,7 +237,6 @@ macro_rules! history {
         #[schema(as = $schema)]
         pub(super) struct History {
             /// The latest first.
-            #[schema(value_type = Vec<$shown>)]
             changes: Vec<$record>,
             /// Where the next page begins; null: there is none.
             #[schema(required)]

@@ -237,31 +237,15 @@ pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestI
 mod tests {
     use std::time::Duration;
 
-    use axum::http::header::RETRY_AFTER;
-
     use super::*;
-    use crate::{
-        request::Status,
-        store::{Eta, Ticket},
-    };
-
-    fn accepted(number: u128, p50: u64, retry_after: u64) -> Submitted {
-        Submitted::Accepted(Ticket {
-            id: RequestId(uuid::Uuid::from_u128(number)),
-            status: Status::Processing,
-            position: None,
-            eta: Some(Eta {
-                retry_after: RetryAfter::seconds(retry_after),
-                p50: Some(Duration::from_secs(p50)),
-                p90: None,
-            }),
-        })
-    }
 
     #[test]
     fn the_retry_after_of_a_batch_is_that_of_its_last_request_whatever_the_jitter_of_the_others() {
-        let submitted = vec![accepted(1, 60, 90), accepted(2, 62, 70), accepted(3, 61, 80)];
-        let answer = answer("direct", submitted, |retry_after| retry_after).unwrap();
-        assert_eq!(answer.headers()[RETRY_AFTER], "70");
+        let etas = [(60, 90), (62, 70), (61, 80)].map(|(p50, seconds)| Eta {
+            retry_after: RetryAfter::seconds(seconds),
+            p50: Some(Duration::from_secs(p50)),
+            p90: None,
+        });
+        assert_eq!(retry_after(&etas), RetryAfter::seconds(70));
     }
 }

@@ -4,7 +4,7 @@ mod recent_polls;
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
+    lock::lock,
     store::{Outlook, Store, Submitted},
     telemetry::metrics::{Metrics, PerKind, catalogue::*, one_if, overview::Overview},
 };
@@ -123,9 +124,7 @@ impl NodeMetrics {
         self.found(outlook);
         let Outlook { id, kind, elapsed, .. } = outlook;
         let ended = outlook.status.is_terminal();
-        let recent_polls = self.recent_polls.lock();
-        // No panic leaves the counts inconsistent.
-        let polls = recent_polls.unwrap_or_else(PoisonError::into_inner).count(*id, ended);
+        let polls = lock(&self.recent_polls).count(*id, ended);
         if let Some(polls) = polls {
             let histogram = |metric| self.metrics.histogram(metric, &[("kind", kind)]);
             histogram(&POLLS_PER_REQUEST).record(polls as f64);

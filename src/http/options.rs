@@ -2,26 +2,45 @@
 
 use std::time::Duration;
 
-/// The limits of the API.
-#[derive(Debug, Clone)]
+use clap::Args;
+use humantime::parse_duration;
+
+/// The limits of the API, which are options of `tidegate serve`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
 pub struct HttpOptions {
-    /// The largest body, in bytes; a larger one gets 413.
+    /// The largest request body, in bytes; a larger one gets 413
+    #[arg(long, default_value_t = Self::default().body_limit)]
     pub body_limit: usize,
-    /// How long one request may take, its body included; a slower one gets 503.
+    /// How long a call may take, its body included; a slower one gets 503
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub request_timeout: Duration,
-    /// How many requests of `/v1` may be under way; one more gets 503 at once, because an endless queue only adds
-    /// delay.
+    // One more gets 503 at once, because an endless queue only adds delay.
+    /// Calls of `/v1` under way at once; one more gets 503
+    #[arg(long, default_value_t = Self::default().concurrency_limit)]
     pub concurrency_limit: usize,
-    /// Whether calls need an API key even while none exists: for a node that listens beyond loopback.
+    /// Whether calls need an API key even while none exists: for a node that listens beyond loopback
+    #[arg(skip)]
     pub keys_required: bool,
-    /// The longest that an answer is held back for `Prefer: wait`.
+    /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait_max)]
     pub wait_max: Duration,
-    /// How many may wait, streams included; one more is answered at once.
+    /// The most callers that wait at once, streams included; the next ones are answered at once
+    #[arg(long, value_name = "N", default_value_t = Self::default().waiters_max)]
     pub waiters_max: usize,
-    /// How many streams of events may be open; one more gets 503.
+    /// The most streams of events that are open at once; one more gets 503
+    #[arg(long, value_name = "N", default_value_t = Self::default().streams_max)]
     pub streams_max: usize,
-    /// How long one stays open; its reader reconnects and is authenticated again.
+    /// How long a stream of events stays open; its reader connects again, with its key
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     pub stream_time: Duration,
+}
+
+fn wait_max(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= 86_400);
+    seconds
+        .map(Duration::from_secs)
+        .ok_or("not a number of seconds from 0 to 86400")
 }
 
 impl Default for HttpOptions {

@@ -7,8 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response as HttpResponse},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -29,23 +28,11 @@ use crate::{
     store::Response,
 };
 
-/// The body of a response. `POST /v1/responses` takes one of `job_id` and `reference`; elsewhere the path names the
-/// request.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ResponseBody {
-    job_id: Option<Uuid>,
-    reference: Option<String>,
-    part: Option<String>,
-    accept: Option<bool>,
-    response: Box<RawValue>,
-}
-
 /// A response for a request that is named by its id, or by the reference on its receipt.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(as = AddressedResponse)]
-#[expect(dead_code, reason = "describes what `ResponseBody` reads")]
+#[expect(dead_code, reason = "describes the two forms of `Response`")]
 enum EitherAddress {
     #[schema(title = "By job id")]
     JobId(ByJobId),
@@ -60,7 +47,7 @@ macro_rules! body {
         #[derive(ToSchema)]
         #[serde(deny_unknown_fields)]
         #[schema(as = $schema)]
-        #[expect(dead_code, reason = "describes what `ResponseBody` reads")]
+        #[expect(dead_code, reason = "describes a form of `Response`")]
         struct $name {
             $($(#[$member_doc])* $member: $type,)?
             /// Which share this is, for kinds that collect several.
@@ -118,14 +105,11 @@ struct Responded {
         Refusals<(Call, WithBody, Responding)>,
     ),
 )]
-pub(super) async fn respond(
-    State(api): State<Arc<Api>>,
-    Json(body): Json<ResponseBody>,
-) -> Result<HttpResponse, Problem> {
-    if body.job_id.is_some() == body.reference.is_some() {
+pub(super) async fn respond(State(api): State<Arc<Api>>, Json(body): Json<Response>) -> Result<HttpResponse, Problem> {
+    if body.id.is_some() == body.reference.is_some() {
         return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
     }
-    store(&api, body.job_id.map(RequestId), body).await
+    store(&api, body).await
 }
 
 /// Deliver a response, share or verdict.
@@ -145,24 +129,18 @@ pub(super) async fn respond(
 pub(super) async fn respond_to_job(
     State(api): State<Arc<Api>>,
     job: JobPath,
-    Json(body): Json<ResponseBody>,
+    Json(body): Json<Response>,
 ) -> Result<HttpResponse, Problem> {
-    if body.job_id.is_some() || body.reference.is_some() {
+    if body.id.is_some() || body.reference.is_some() {
         return Err(INVALID_BODY.because("the path names the request: leave out job_id and reference"));
     }
     // A request never changes its kind, so the check still holds when the response is stored.
     job.authorise(&api.store).await?;
-    store(&api, Some(job.id), body).await
+    let id = Some(job.id);
+    store(&api, Response { id, ..body }).await
 }
 
-async fn store(api: &Api, id: Option<RequestId>, body: ResponseBody) -> Result<HttpResponse, Problem> {
-    let response = Response {
-        id,
-        reference: body.reference,
-        part: body.part,
-        accept: body.accept,
-        response: body.response,
-    };
+async fn store(api: &Api, response: Response) -> Result<HttpResponse, Problem> {
     let responded = api.store.respond(&response).await.map_err(|error| match error {
         // The request exists, so the response does not fit it.
         StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),

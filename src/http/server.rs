@@ -9,6 +9,8 @@ use axum::{
     response::{IntoResponse, Response},
     serve::Listener,
 };
+use clap::Args;
+use humantime::parse_duration;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,18 +27,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::{body, problem::OVERLOADED, waiting::Shutdown};
 
-/// The limits of connections.
-#[derive(Debug, Clone)]
+/// The limits of connections, which are options of `tidegate serve`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
 pub struct ConnectionOptions {
-    /// Connections at once; one more is answered 503 and closed.
+    /// Connections of callers at once; one more gets 503
+    #[arg(long, default_value_t = Self::default().connection_limit)]
     pub connection_limit: usize,
-    /// The largest head of a request, in bytes, at least 8 KiB; a much larger one gets 431.
+    /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
+    #[arg(long, default_value_t = Self::default().head_limit)]
     pub head_limit: usize,
-    /// How long a connection may take to send a request's head; also how long it may stay idle between requests.
+    /// How long a connection may take for a request's head, or stay idle between requests
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub idle_timeout: Duration,
-    /// How long a client may read nothing of an answer.
+    /// How long a client may stop reading its answer
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub write_timeout: Duration,
-    /// How long the requests in flight may take to finish after `shutdown`.
+    /// How long calls under way may take to finish after SIGTERM
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub grace: Duration,
 }
 

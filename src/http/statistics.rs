@@ -28,7 +28,7 @@ impl Statistics {
     }
 
     /// Counts a request whose end was answered after so many polls, and so long after it.
-    pub(super) fn answered(&self, kind: &str, polls: u64, lateness: Duration) {
+    pub(super) fn answered(&self, kind: &str, polls: i64, lateness: Duration) {
         self.0.add((), |counts| {
             let count = counts.entry(kind.to_owned()).or_default();
             count.answered += 1;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use super::{ENDED, MOVED, MOVED_CHANNEL};
 use crate::{
     error::{StoreError, warn_of},
     listener::Subscriber,
+    lock::lock,
     request::{RequestId, Status},
     store::{Seen, Store},
 };
@@ -133,7 +134,7 @@ impl Waiters {
     /// How many wait, and how often their requests were polled.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
-        let state = self.state();
+        let state = lock(&self.0.state);
         Waiting {
             waiters: state.waiting,
             following: state.following,
@@ -150,14 +151,14 @@ impl Waiters {
 
     /// Reports moves that this process has caused.
     pub fn moved(&self, ids: impl IntoIterator<Item = (RequestId, Status)>) {
-        let state = self.state();
+        let state = lock(&self.0.state);
         for (id, status) in ids {
             state.report(id, status.is_terminal());
         }
     }
 
     fn enter(&self, id: RequestId, known: Option<i32>, follows: bool) -> Option<Waiter> {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         if state.waiting >= self.0.places {
             return None;
         }
@@ -211,7 +212,7 @@ impl Waiters {
                 Err(_) => {}
             }
             if all {
-                self.state().polls += 1;
+                lock(&self.0.state).polls += 1;
                 next = began + POLL_PERIOD.max(began.elapsed() * REST);
             }
             tokio::select! {
@@ -223,7 +224,7 @@ impl Waiters {
 
     /// Asks for announcements, if that was not done recently. No process needs to receive it.
     async fn ask_for_announcements(&self) {
-        let moves = self.state().announcements_to_ask_for(Instant::now());
+        let moves = lock(&self.0.state).announcements_to_ask_for(Instant::now());
         if let Some(moves) = moves
             && let Err(error) = self.0.store.watch(moves).await
         {
@@ -233,7 +234,7 @@ impl Waiters {
 
     /// The requests to be polled now, and whether these are all; `None` without waiting callers, when this task ends.
     fn due(&self, all: bool) -> Option<(Vec<Known>, bool)> {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         if state.waiting == 0 {
             // Under the lock: the next waiter starts another task.
             state.polling = None;
@@ -256,7 +257,7 @@ impl Waiters {
     async fn poll_for(&self, requests: &[Known]) -> Result<(), StoreError> {
         for batch in requests.chunks(BATCH) {
             let seen = self.0.store.moved_since(batch).await?;
-            let mut state = self.state();
+            let mut state = lock(&self.0.state);
             for Seen { id, at } in seen {
                 if let Some(awaited) = state.awaited.get_mut(&id) {
                     awaited.known = at.map(|(number, _)| number);
@@ -269,7 +270,7 @@ impl Waiters {
     }
 
     fn leave(&self, id: RequestId, follows: bool) {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         state.waiting -= 1;
         state.following -= usize::from(follows);
         if let Some(awaited) = state.awaited.get_mut(&id) {
@@ -279,10 +280,6 @@ impl Waiters {
                 state.fresh.remove(&id);
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -318,7 +315,7 @@ impl Subscriber for Waiters {
         let (sort, ids) = payload.split_once(' ').unwrap_or_default();
         // Payloads of other versions of this program are ignored.
         if sort == ENDED || sort == MOVED {
-            let state = self.state();
+            let state = lock(&self.0.state);
             for id in ids.split(' ').filter_map(|id| id.parse().ok()) {
                 state.report(id, sort == ENDED);
             }
@@ -326,7 +323,7 @@ impl Subscriber for Waiters {
     }
 
     fn may_have_missed(&self) {
-        self.state().all_fresh = true;
+        lock(&self.0.state).all_fresh = true;
         self.0.poll_soon.notify_one();
     }
 }

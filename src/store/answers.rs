@@ -1,6 +1,6 @@
 //! The downstream's responses, and ends by hand.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
 
@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// A response, share or verdict of the downstream; as JSON, the body of `POST /v1/responses`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Response {
     /// The request, when the downstream knows it.
     #[serde(rename = "job_id", skip_serializing_if = "Option::is_none")]

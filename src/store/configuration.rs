@@ -6,74 +6,72 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 use sqlx::{FromRow, types::Json};
+use utoipa::ToSchema;
 
 use super::Store;
 use crate::error::Result;
 
-/// One setting, as `config_get` shows it.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A value of the configuration; JSON shows it as its type prescribes.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "record")]
+pub struct SettingValue {
+    /// `number`, `boolean`, `text`, `interval`, `list` or `backoff`.
+    pub r#type: String,
+    /// The value, as text; none for no limit, or not set.
+    pub text: Option<String>,
+}
+
+impl Serialize for SettingValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        typed(&self.r#type, self.text.as_deref()).serialize(serializer)
+    }
+}
+
+/// A setting.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = Setting)]
 pub struct ConfigSetting {
     /// Its documented name, such as `tx.per_seconds`.
     pub name: String,
-    /// Its value, as text; none for no limit, or not set.
-    pub value: Option<String>,
+    /// Its value; null for no limit, or not set.
+    pub value: SettingValue,
     /// The unit of the value.
+    #[schema(required)]
     pub unit: Option<String>,
-    /// `number`, `boolean`, `text`, `interval`, `list` or `backoff`.
+    /// The type of the value.
+    #[schema(pattern = "^(number|boolean|text|interval|list|backoff)$")]
     pub r#type: String,
-    /// Its row, such as `queue tx`.
+    /// Its subject, such as `queue tx`.
     pub subject: String,
     /// Whether it has the value that its row came with.
     pub is_default: bool,
     /// The value that its row came with.
-    pub default_value: Option<String>,
-    /// Its description.
+    #[serde(rename = "default")]
+    pub default_value: SettingValue,
+    /// Its effect.
+    #[schema(required)]
     pub comment: Option<String>,
 }
 
-impl Serialize for ConfigSetting {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([
-            ("name", json!(self.name)),
-            ("value", typed(&self.r#type, self.value.as_deref())),
-            ("unit", json!(self.unit)),
-            ("type", json!(self.r#type)),
-            ("subject", json!(self.subject)),
-            ("is_default", json!(self.is_default)),
-            ("default", typed(&self.r#type, self.default_value.as_deref())),
-            ("comment", json!(self.comment)),
-        ])
-    }
-}
-
-/// A setting that `config_set` changed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A setting that has changed.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = ChangedSetting)]
 pub struct ConfigChange {
-    /// Its row, such as `queue tx`.
-    pub subject: String,
     /// Its documented name.
     pub name: String,
-    /// The value before; none for no limit, or not set.
-    pub old_value: Option<String>,
-    /// The value now.
-    pub new_value: Option<String>,
-    /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
-    pub r#type: String,
+    /// Its subject, such as `queue tx`.
+    pub subject: String,
+    /// The value before.
+    #[serde(rename = "old")]
+    pub old_value: SettingValue,
+    /// The new value.
+    #[serde(rename = "new")]
+    pub new_value: SettingValue,
 }
 
-impl Serialize for ConfigChange {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([
-            ("name", json!(self.name)),
-            ("subject", json!(self.subject)),
-            ("old", typed(&self.r#type, self.old_value.as_deref())),
-            ("new", typed(&self.r#type, self.new_value.as_deref())),
-        ])
-    }
-}
-
-/// A change of the configuration, as its history keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A change of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = ConfigurationChange)]
 pub struct ConfigRecord {
     /// Ascends with time.
     pub id: i64,
@@ -81,36 +79,22 @@ pub struct ConfigRecord {
     pub at: DateTime<Utc>,
     /// The database user.
     pub actor: String,
-    /// The operator that the program named.
+    /// The actor that the program named.
+    #[schema(required)]
     pub on_behalf_of: Option<String>,
-    /// The operation on the row: `insert`, `update` or `delete`.
+    /// The operation on the setting's row.
+    #[schema(pattern = "^(insert|update|delete)$")]
     pub operation: String,
-    /// Its row, such as `queue tx`.
+    /// The setting's subject, such as `queue tx`.
     pub subject: String,
-    /// The setting's documented name.
+    /// Its documented name.
     pub name: String,
     /// The value before.
-    pub old_value: Option<String>,
-    /// The value after.
-    pub new_value: Option<String>,
-    /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
-    pub r#type: String,
-}
-
-impl Serialize for ConfigRecord {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([
-            ("id", json!(self.id)),
-            ("at", json!(self.at)),
-            ("actor", json!(self.actor)),
-            ("on_behalf_of", json!(self.on_behalf_of)),
-            ("operation", json!(self.operation)),
-            ("subject", json!(self.subject)),
-            ("name", json!(self.name)),
-            ("old", typed(&self.r#type, self.old_value.as_deref())),
-            ("new", typed(&self.r#type, self.new_value.as_deref())),
-        ])
-    }
+    #[serde(rename = "old")]
+    pub old_value: SettingValue,
+    /// The new value.
+    #[serde(rename = "new")]
+    pub new_value: SettingValue,
 }
 
 /// A value of the configuration, as JSON of its type.

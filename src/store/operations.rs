@@ -113,6 +113,18 @@ pub struct KindOfQueue {
     pub exactly_once: bool,
 }
 
+impl WorkerOverview {
+    /// `alive`, `stopped` (by itself) or `lost`.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match (self.alive, self.stopped_at) {
+            (true, _) => "alive",
+            (false, Some(_)) => "stopped",
+            (false, None) => "lost",
+        }
+    }
+}
+
 impl Store {
     /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal
     /// times, with the named marks of gates: `tidegate.initialise`. Returns the settings that it wrote.

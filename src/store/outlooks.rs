@@ -67,12 +67,8 @@ pub struct Outlook {
     pub position: Option<i64>,
     /// Time in the current status.
     pub elapsed: Duration,
-    /// Time since it was submitted.
-    pub age: Duration,
     /// When to ask again; `None` when it has ended.
     pub eta: Option<Eta>,
-    /// The Retry-After that the submission was answered with.
-    pub predicted: Option<RetryAfter>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
@@ -90,8 +86,6 @@ pub struct Outlook {
 impl FromRow<'_, PgRow> for Outlook {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
         let status = row.try_get("status")?;
-        let seconds =
-            |column| Ok::<_, sqlx::Error>(Duration::try_from_secs_f64(row.try_get(column)?).unwrap_or_default());
         Ok(Self {
             id: row.try_get("id")?,
             kind: row.try_get("kind")?,
@@ -99,10 +93,8 @@ impl FromRow<'_, PgRow> for Outlook {
             place: row.try_get("place")?,
             queue: row.try_get("queue")?,
             position: row.try_get("queue_position")?,
-            elapsed: seconds("elapsed_seconds")?,
-            age: seconds("age_seconds")?,
+            elapsed: Duration::try_from_secs_f64(row.try_get("elapsed_seconds")?).unwrap_or_default(),
             eta: Eta::from_row(row, status)?,
-            predicted: row.try_get("predicted_seconds")?,
             submitted_at: row.try_get("submitted_at")?,
             response: json(row, "response")?,
             error: row.try_get("error")?,

@@ -4,16 +4,16 @@ use std::{collections::HashMap, time::Duration};
 
 use sqlx::FromRow;
 
-use super::Store;
+use super::{Store, columns::milliseconds};
 use crate::error::Result;
 
 /// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollCount {
     /// Such requests.
-    pub answered: u64,
+    pub answered: i64,
     /// Polls of them, the last one included.
-    pub polls: u64,
+    pub polls: i64,
     /// The sum of the times between their ends and the last poll.
     pub lateness: Duration,
 }
@@ -33,12 +33,6 @@ pub struct EtaQuality {
     pub p90_held: i64,
 }
 
-/// One column of counts, in the order of their kinds.
-fn column(counts: &HashMap<String, PollCount>, of: fn(&PollCount) -> u128) -> Vec<i64> {
-    let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
-    counts.values().map(|count| clamp(of(count))).collect()
-}
-
 impl Store {
     /// The quality of each kind's ETAs: `tidegate.eta_quality`.
     ///
@@ -55,12 +49,11 @@ impl Store {
     ///
     /// A database error.
     pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<()> {
+        let column = |of: fn(&PollCount) -> i64| counts.values().map(of).collect::<Vec<_>>();
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        run!(self, execute query "count_polls.sql"(
-            kinds, column(counts, |count| count.answered.into()), column(counts, |count| count.polls.into()),
-            column(counts, |count| count.lateness.as_millis())
-        ))
-        .map(|_| ())
+        let (answered, polls) = (column(|count| count.answered), column(|count| count.polls));
+        let lateness = column(|count| milliseconds(count.lateness));
+        run!(self, execute query "count_polls.sql"(kinds, answered, polls, lateness)).map(|_| ())
     }
 
     /// How many submissions of each kind were replays: `tidegate.replay_counts`.

@@ -11,10 +11,7 @@ mod stages;
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -37,9 +34,7 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     recorder: PrometheusRecorder,
-    started: Instant,
-    /// Milliseconds after `started`.
-    upkeep_due: AtomicU64,
+    upkeep_due: Mutex<Instant>,
 }
 
 impl Metrics {
@@ -72,8 +67,7 @@ impl Metrics {
         }
         Self(Arc::new(Inner {
             recorder,
-            started: Instant::now(),
-            upkeep_due: AtomicU64::new(0),
+            upkeep_due: Instant::now().into(),
         }))
     }
 
@@ -107,14 +101,13 @@ impl Metrics {
 
     /// Aggregates the observations of histograms, when that is due. Cheap when it is not.
     pub fn upkeep(&self) {
-        let inner = &self.0;
-        let now = u64::try_from(inner.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let due = inner.upkeep_due.load(Ordering::Relaxed);
-        let next = now + UPKEEP.as_millis() as u64;
-        let order = Ordering::Relaxed;
+        let now = Instant::now();
         // Only one of concurrent callers does it.
-        if now >= due && inner.upkeep_due.compare_exchange(due, next, order, order).is_ok() {
-            inner.recorder.handle().run_upkeep();
+        if let Ok(mut due) = self.0.upkeep_due.try_lock()
+            && now >= *due
+        {
+            *due = now + UPKEEP;
+            self.0.recorder.handle().run_upkeep();
         }
     }
 

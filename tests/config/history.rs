@@ -319,7 +319,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
         assert!(page.len() <= 4);
         let Some(last) = page.last() else { break };
         before = Some(last.id);
-        seen.extend(page.into_iter().map(|record| record.new_value.unwrap()));
+        seen.extend(page.into_iter().map(|record| record.new_value.text.unwrap()));
     }
     assert_eq!(seen, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]);
 

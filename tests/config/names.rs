@@ -451,7 +451,7 @@ async fn every_setting_takes_the_value_it_shows() {
     assert!(settings.len() > 100);
 
     for setting in settings {
-        let value = setting.value.as_deref().unwrap_or("none");
+        let value = setting.value.text.as_deref().unwrap_or("none");
         let changed = database.store.config_set(&setting.name, value).await;
         assert_eq!(changed.unwrap(), [], "{}", setting.name);
         assert!(setting.comment.is_some(), "{}", setting.name);

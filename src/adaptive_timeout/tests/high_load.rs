@@ -132,7 +132,7 @@ fn of_the_samples_that_begin_it_an_eighth_have_timed_out() {
 }
 
 #[test]
-fn as_the_source_has_it_the_best_case_is_the_minimum() {
+fn the_best_case_is_that_of_the_best_interval_that_kept_the_target_or_as_the_source_has_it_the_minimum() {
     for (best_case, expected) in [
         (BestCase::Usual, microseconds_of(3 * 6985)),
         (BestCase::Minimum, milliseconds(3)),
@@ -141,22 +141,11 @@ fn as_the_source_has_it_the_best_case_is_the_minimum() {
         answer(&mut timeout, milliseconds(1), milliseconds(1));
         answer_all(&mut timeout, 399, milliseconds(7), milliseconds(2));
         timeout.tick(milliseconds(5000));
+        let known = timeout.estimate();
+        assert_eq!((known.min_ns, known.usual_ns), (Some(1_000_000), Some(6_985_000)));
         overload_until_high(&mut timeout, milliseconds(5001));
         assert_eq!(timeout.timeout(), expected, "{best_case}");
     }
-}
-
-#[test]
-fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
-    let mut timeout = fresh(short());
-    answer(&mut timeout, milliseconds(1), milliseconds(1));
-    answer_all(&mut timeout, 399, milliseconds(7), milliseconds(2));
-    timeout.tick(milliseconds(5000));
-    let known = timeout.estimate().clone();
-    assert_eq!(known.min_ns, Some(1_000_000));
-    assert_eq!(known.usual_ns, Some(6_985_000));
-    overload_until_high(&mut timeout, milliseconds(5001));
-    assert_eq!(timeout.timeout(), microseconds_of(3 * 6985));
 }
 
 #[test]

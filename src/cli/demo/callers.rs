@@ -1,7 +1,7 @@
 //! The callers of the demo: each submits one request and polls exactly when its Retry-After is over.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -10,6 +10,8 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER}
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 use uuid::Uuid;
+
+use crate::lock::lock;
 
 /// The paths of the kinds, used in turn; the callers that arrive at once all use the last.
 const KINDS: [&str; 4] = ["public-decrypt", "user-decrypt", "input-proof", "direct"];
@@ -80,7 +82,9 @@ impl Callers {
                 let before = number.min(one_by_one(requests));
                 tokio::time::sleep_until(begin + Duration::from_secs(1) * before / ARRIVALS).await;
                 if let Err(error) = callers.call(&client, &api, number).await {
-                    callers.lock().errors.push(format!("caller {number}: {error:#}"));
+                    lock(&callers.results)
+                        .errors
+                        .push(format!("caller {number}: {error:#}"));
                 }
             });
         }
@@ -103,8 +107,8 @@ impl Callers {
             let response = self.send(request).await?;
             let wait = retry_after(&response)?;
             {
-                let mut results = self.lock();
-                results.slowest_submission = results.slowest_submission.max(submitted.elapsed());
+                let slowest = &mut lock(&self.results).slowest_submission;
+                *slowest = submitted.elapsed().max(*slowest);
             }
             match response.status() {
                 StatusCode::ACCEPTED => {
@@ -112,13 +116,13 @@ impl Callers {
                     let id: Uuid = serde_json::from_value(body["job_id"].clone())?;
                     break (id, format!("{api}/v1/{kind}/{id}"), wait, Instant::now());
                 }
-                StatusCode::TOO_MANY_REQUESTS => self.lock().refused += 1,
-                StatusCode::SERVICE_UNAVAILABLE => self.lock().unavailable += 1,
+                StatusCode::TOO_MANY_REQUESTS => lock(&self.results).refused += 1,
+                StatusCode::SERVICE_UNAVAILABLE => lock(&self.results).unavailable += 1,
                 status => anyhow::bail!("POST answered {status}: {}", response.text().await?),
             }
             tokio::time::sleep(wait).await;
         };
-        self.lock().accepted.push(id);
+        lock(&self.results).accepted.push(id);
 
         let predicted = wait;
         let mut polls = 0;
@@ -130,7 +134,7 @@ impl Callers {
                 StatusCode::ACCEPTED | StatusCode::SERVICE_UNAVAILABLE => wait = retry_after(&response)?,
                 StatusCode::OK => {
                     let body: Value = response.json().await?;
-                    self.lock().answers.push(Answer {
+                    lock(&self.results).answers.push(Answer {
                         status: body["status"].as_str().unwrap_or("?").to_owned(),
                         predicted,
                         actual: begun.elapsed(),
@@ -150,7 +154,7 @@ impl Callers {
 
     /// How many callers are done, with an answer or an error.
     pub(super) fn answered(&self) -> u32 {
-        let results = self.lock();
+        let results = lock(&self.results);
         u32::try_from(results.answers.len() + results.errors.len()).unwrap_or(u32::MAX)
     }
 
@@ -163,11 +167,7 @@ impl Callers {
     }
 
     pub(super) fn results(&self) -> Results {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.results).clone()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -14,6 +14,7 @@ use std::{
 
 use crate::{
     error::StoreError,
+    lock::lock,
     store::{KeyChange, Store},
 };
 
@@ -94,7 +95,7 @@ impl KnownKeys {
         let time_limit = if accepts_old { PATIENCE } else { Duration::MAX };
         let read = tokio::time::timeout(time_limit, self.latest()).await;
         let read = read.unwrap_or_else(|_| unavailable("reading the keys takes too long"));
-        let copy = self.state().copy.clone();
+        let copy = lock(&self.state).copy.clone();
         let keys = match (read, copy) {
             (Ok(keys), _) => keys,
             (Err(_), Some(keys)) if accepts_old => keys,
@@ -110,14 +111,14 @@ impl KnownKeys {
     /// A copy no older than a second.
     async fn latest(self: &Arc<Self>) -> Reading {
         let asked = Instant::now();
-        if let Some(reading) = self.state().usable(asked, asked) {
+        if let Some(reading) = lock(&self.state).usable(asked, asked) {
             return reading;
         }
         // In its own task: a caller that leaves does not cancel the read for the others.
         let keys = Arc::clone(self);
         let reading = tokio::spawn(async move {
             let _turn = keys.reading.lock().await;
-            let usable = keys.state().usable(asked, Instant::now());
+            let usable = lock(&keys.state).usable(asked, Instant::now());
             match usable {
                 Some(reading) => reading,
                 None => keys.read().await,
@@ -130,9 +131,9 @@ impl KnownKeys {
 
     async fn read(&self) -> Reading {
         let began = Instant::now();
-        let before = self.state().copy.clone();
+        let before = lock(&self.state).copy.clone();
         let read = self.read_since(before.as_deref(), began).await;
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match read {
             Ok(keys) => {
                 let keys = Arc::new(keys);
@@ -169,10 +170,6 @@ impl KnownKeys {
                 by_id.insert(change.id.clone(), Arc::new(change));
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,11 +239,11 @@ mod tests {
     async fn a_young_copy_is_used_and_an_old_one_read_again() {
         let known = cut_off(true);
         let young = read_before(Duration::ZERO);
-        known.state().copy = Some(Arc::clone(&young));
+        lock(&known.state).copy = Some(Arc::clone(&young));
         assert!(Arc::ptr_eq(&known.latest().await.unwrap(), &young));
 
         // Its read took too long for calls that arrived after it had begun.
-        known.state().copy = Some(read_before(USABLE));
+        lock(&known.state).copy = Some(read_before(USABLE));
         assert!(known.latest().await.is_err());
     }
 
@@ -270,7 +267,7 @@ mod tests {
         let known = cut_off(true);
         assert!(known.required(true).await.is_err());
         let old = read_before(Duration::from_secs(3600));
-        known.state().copy = Some(Arc::clone(&old));
+        lock(&known.state).copy = Some(Arc::clone(&old));
 
         let served_by = known.required(true).await.unwrap().unwrap();
         assert!(Arc::ptr_eq(&served_by, &old));

@@ -9,10 +9,28 @@ use serde::{
 use serde_json::{json, value::RawValue};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema},
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
 
-use super::schemas::SettingValue;
+use crate::store::SettingValue;
+
+impl PartialSchema for SettingValue {
+    fn schema() -> RefOr<Schema> {
+        let of = |plain| ObjectBuilder::new().schema_type(plain);
+        OneOfBuilder::new()
+            .description(Some(
+                "A number, a text, true or false, a list of texts, or null for none, as its type prescribes",
+            ))
+            .item(of(Type::Number))
+            .item(of(Type::String))
+            .item(of(Type::Boolean))
+            .item(ArrayBuilder::new().items(of(Type::String)))
+            .item(of(Type::Null))
+            .into()
+    }
+}
+
+impl ToSchema for SettingValue {}
 
 /// Settings to change, each named once: two values for one name would be ambiguous.
 #[derive(Debug)]

@@ -10,12 +10,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{
-    AdminStore, Answer, PAGE, PAGE_MAX, SettingPath,
-    changes::Changes,
-    history,
-    schemas::{ChangedSetting, ConfigurationChange, Setting},
-};
+use super::{AdminStore, Answer, PAGE, PAGE_MAX, SettingPath, changes::Changes, history};
 use crate::{
     http::{
         Api,
@@ -29,7 +24,6 @@ use crate::{
 /// Settings.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Settings {
-    #[schema(value_type = Vec<Setting>)]
     settings: Vec<ConfigSetting>,
 }
 
@@ -65,7 +59,6 @@ pub(super) async fn setting(State(api): State<Arc<Api>>, SettingPath { name }: S
 #[derive(Serialize, ToSchema)]
 pub(super) struct ChangedSettings {
     /// The settings whose value was another one before.
-    #[schema(value_type = Vec<ChangedSetting>)]
     changed: Vec<ConfigChange>,
 }
 
@@ -91,7 +84,7 @@ pub(super) async fn change_settings(
 }
 
 history!(
-    ConfigurationHistory of ConfigRecord as ConfigurationChange,
+    ConfigurationHistory of ConfigRecord,
     /// Only those of this setting, or of the queue or kind of this name.
     name = "tx.per_seconds"
 );

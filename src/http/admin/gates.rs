@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::{Number, json, value::to_raw_value};
 use utoipa::ToSchema;
 
-use super::{AdminStore, Answer, GatePath, PAGE, PAGE_MAX, QueuePath, history, schemas::ChangedSetting};
+use super::{AdminStore, Answer, GatePath, PAGE, PAGE_MAX, QueuePath, history};
 use crate::{
     http::{
         Api,
@@ -99,7 +99,6 @@ pub(super) fn whole_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Re
 pub(super) struct MarkedGate {
     gate: Gate,
     /// The settings whose value was another one before.
-    #[schema(value_type = Vec<ChangedSetting>)]
     changed: Vec<ConfigChange>,
 }
 
@@ -212,7 +211,7 @@ pub(super) async fn find(store: &Store, path: &impl GatePath) -> Result<Gate, Pr
 }
 
 history!(
-    GateHistory of GateChange as GateChange,
+    GateHistory of GateChange,
     /// Only those of the gate of this name: a queue, `kind direct`, `submitter ann`.
     gate = "tx"
 );

@@ -11,13 +11,13 @@ const REMEMBERED: usize = 50_000;
 #[derive(Default)]
 pub(super) struct RecentPolls {
     /// The polls of each request before its end was answered; none afterwards.
-    polls: HashMap<RequestId, Option<u64>>,
+    polls: HashMap<RequestId, Option<i64>>,
     order: VecDeque<RequestId>,
 }
 
 impl RecentPolls {
     /// Counts a poll; the number of all polls when it is the first that answers the request's end.
-    pub(super) fn count(&mut self, id: RequestId, ended: bool) -> Option<u64> {
+    pub(super) fn count(&mut self, id: RequestId, ended: bool) -> Option<i64> {
         if !self.polls.contains_key(&id) {
             if self.order.len() == REMEMBERED
                 && let Some(oldest) = self.order.pop_front()

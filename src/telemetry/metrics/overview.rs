@@ -77,17 +77,10 @@ impl Overview {
         for (kind, replays) in self.store.replay_counts().await? {
             metrics.set_total(&REPLAYS, &[("kind", &*kind)], replays);
         }
-        let mut workers = [("alive", 0.0), ("stopped", 0.0), ("lost", 0.0)];
-        for worker in self.store.worker_overview().await? {
-            let state = match (worker.alive, worker.stopped_at) {
-                (true, _) => 0,
-                (false, Some(_)) => 1,
-                (false, None) => 2,
-            };
-            workers[state].1 += 1.0;
-        }
-        for (state, count) in workers {
-            metrics.set(&WORKERS, &[("state", state)], count);
+        let workers = self.store.worker_overview().await?;
+        for state in ["alive", "stopped", "lost"] {
+            let count = workers.iter().filter(|worker| worker.state() == state).count();
+            metrics.set(&WORKERS, &[("state", state)], count as f64);
         }
         for duty in self.store.maintenance_overview().await? {
             metrics.set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
