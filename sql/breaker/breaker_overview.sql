@@ -42,8 +42,7 @@ cross join lateral (
   from (
     select v.state, v.at, lead(v.at, 1, tidegate.clock()) over (order by v.id) as until
     from tidegate.breaker_event as v
-    -- A larger epoch is one of an earlier breaker, from before the policy had none for a time.
-    where v.kind = b.kind and v.stage = b.stage and v.epoch <= b.epoch
+    where v.kind = b.kind and v.stage = b.stage
       -- The state at the start of the five minutes is that of the last change before them.
       and v.at >= coalesce((
         select max(w.at) from tidegate.breaker_event as w

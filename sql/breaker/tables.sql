@@ -17,7 +17,7 @@
 --   stage: The stage.
 --   epoch: The breaker's epoch after the change.
 --   state: The state after the change.
---   cause: error rate, latency, open time over, probe failed or succeeded.
+--   cause: error rate, latency, open time over, probe failed or succeeded, removed.
 --   figures: The figures that the change was based on.
 --   at: When it changed.
 

@@ -20,9 +20,17 @@ begin
     tidegate.clock()
   );
   if new.breaker_error_rate is null and new.breaker_latency_ms is null then
+    -- Closed first, so that its time as open ends with it.
+    perform tidegate_internal.breaker_flip(b.kind, b.stage, 'closed', b.epoch, 'removed', null, tidegate.clock())
+    from tidegate.breaker as b
+    where b.kind = new.kind and b.stage = new.stage;
     delete from tidegate.breaker as b where b.kind = new.kind and b.stage = new.stage;
   else
-    insert into tidegate.breaker (kind, stage) values (new.kind, new.stage) on conflict do nothing;
+    insert into tidegate.breaker (kind, stage, epoch)
+    select new.kind, new.stage, coalesce(max(e.epoch), 0)
+    from tidegate.breaker_event as e
+    where e.kind = new.kind and e.stage = new.stage
+    on conflict do nothing;
   end if;
   return null;
 end;

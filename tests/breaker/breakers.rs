@@ -372,3 +372,29 @@ async fn its_changes_are_announced_and_seen_without_announcement() {
         "half_open true"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_breaker_that_is_made_again_continues_the_history_and_not_the_open_time() {
+    let database = with_breaker().await;
+    let mut session = Session::open(&database).await;
+    tripped(&database, &mut session).await;
+    database
+        .execute(
+            "update tidegate.breaker_event set at = at - interval '2 minutes';
+             update tidegate.policy set breaker_error_rate = null where kind = 'direct';
+             update tidegate.breaker_event set at = at - interval '1 minute';
+             update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct' and stage = 'tx'",
+        )
+        .await;
+    let shown = "select format('%s %s %s %s', state, epoch, last_cause, round(open_ratio, 1))
+                 from tidegate.breaker_overview";
+    // Two of five minutes.
+    assert_eq!(database.value(shown).await, "closed 2 removed 0.4");
+    assert_eq!(
+        database
+            .column("select epoch || ' ' || state from tidegate.breaker_event order by id")
+            .await,
+        ["1 open", "2 closed"]
+    );
+    sound(&database).await;
+}

@@ -483,3 +483,22 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
         ["accepted", "accepted"]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_batch_leaves_no_key() {
+    let database = TestDatabase::unlimited().await;
+    let batch = |payloads: &str| {
+        format!("select string_agg(outcome, ' ') from tidegate.submit_batch_once('direct', '{payloads}', 'b')")
+    };
+    assert_eq!(database.value(&batch("{1,2}")).await, "accepted accepted");
+    // The key has expired, and maintenance has not removed it yet.
+    database
+        .execute(
+            "update tidegate.dedup set first_seen = first_seen - interval '1 year', expires_at = expires_at - interval '1 year';
+             select tidegate.gate_force('tx', 'too_many_requests')",
+        )
+        .await;
+    assert_eq!(database.value(&batch("{1,2}")).await, "refused refused");
+    database.execute("select tidegate.gate_force('tx', 'accepting')").await;
+    assert_eq!(database.value(&batch("{3}")).await, "accepted");
+}

@@ -243,7 +243,7 @@ async fn a_worker_serves_metrics_at_the_given_address() {
         let answer = client.get(&address).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
-        assert!(text.contains("tidegate_database_connections_max 12\n"), "{text}");
+        assert!(text.contains("tidegate_database_connections_max 11\n"), "{text}");
         text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
     })
     .await;
