@@ -55,13 +55,16 @@ async fn a_worker_drains_the_queues_of_its_stages_and_logs_which_kinds_it_leaves
 
     let log = Log::default();
     let writer = log.clone();
+    let stages = || echo("direct").send("payout", |_: Request<JsonText>| async { Sent::response("paid") });
+    // A place that logs for the first time while a subscriber is being made may stay disabled.
+    tidegate.worker(stages()).start().await.unwrap().stop().await.unwrap();
+    database.execute("delete from tidegate.worker").await;
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    let stages = echo("direct").send("payout", |_: Request<JsonText>| async { Sent::response("paid") });
     let worker = tidegate
-        .worker(stages)
+        .worker(stages())
         .start()
         .with_subscriber(subscriber)
         .await
