@@ -37,7 +37,7 @@ use serde::Serialize;
 
 use self::table::table;
 use crate::{
-    config::DatabaseLocation,
+    config::{DatabaseArgs, DatabaseLocation},
     database::{self, PoolSettings},
     embedded_postgres,
     request::RequestId,
@@ -62,11 +62,10 @@ pub struct Cli {
 }
 
 /// The options of all commands.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct GlobalArgs {
-    /// The database, such as `postgres://user@host/name`
-    #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
-    database_url: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// Print JSON, if the command prints rows or figures
     #[arg(long, global = true)]
     json: bool,
@@ -197,12 +196,6 @@ struct Connected {
 }
 
 impl GlobalArgs {
-    async fn locate(self) -> anyhow::Result<DatabaseLocation> {
-        DatabaseLocation::find(self.database_url)
-            .await
-            .context("there is no database URL, and the embedded PostgreSQL cannot be used")
-    }
-
     /// For a command that runs and ends.
     async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
         let settings = PoolSettings {
@@ -221,7 +214,7 @@ impl GlobalArgs {
 
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
         let json = self.json;
-        let location = self.locate().await?;
+        let location = self.database.locate().await?;
         let pool = database::connect(&location.url, settings)
             .await
             .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;

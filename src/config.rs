@@ -1,5 +1,10 @@
 //! The database of a program: a URL, or the embedded server.
 
+use std::{fs, path::PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+
 use crate::embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options};
 
 /// The hidden subcommand of each of Tidegate's programs that stops the embedded server when no process uses it any
@@ -8,6 +13,43 @@ pub const KEEPER_COMMAND: &str = "embedded-postgres-keeper";
 
 /// The database's name in the embedded server.
 const EMBEDDED_DATABASE: &str = "tidegate";
+
+/// The options that name the database of a program.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseArgs {
+    /// The database, such as `postgres://user@host/name`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "DATABASE_URL",
+        global = true,
+        hide_env_values = true
+    )]
+    pub database_url: Option<String>,
+    /// A file that has the URL, if it is not given otherwise
+    #[arg(long, value_name = "FILE", env = "DATABASE_URL_FILE", global = true)]
+    pub database_url_file: Option<PathBuf>,
+}
+
+impl DatabaseArgs {
+    /// Where the database is.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`DatabaseLocation::find`].
+    pub async fn locate(self) -> anyhow::Result<DatabaseLocation> {
+        let mut url = self.database_url.filter(|url| !url.is_empty());
+        if let (None, Some(file)) = (&url, self.database_url_file) {
+            let unreadable = || format!("there is no database URL in the file {}", file.display());
+            let text = fs::read_to_string(&file).with_context(unreadable)?;
+            url = Some(text.trim().to_owned());
+            anyhow::ensure!(!text.trim().is_empty(), unreadable());
+        }
+        DatabaseLocation::find(url)
+            .await
+            .context("there is no database URL, and the embedded PostgreSQL cannot be used")
+    }
+}
 
 /// A database to connect to. If it is in the embedded server, the server runs at least as long as this value lives.
 #[derive(Debug)]

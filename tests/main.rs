@@ -45,6 +45,7 @@ mod database {
     pub mod embedded_postgres;
     pub mod failover;
     pub mod lock_order;
+    pub mod passwords;
     pub mod pooler;
     pub mod private_cluster;
     pub mod surroundings;

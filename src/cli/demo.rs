@@ -50,7 +50,7 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
-        let location = global.locate().await?;
+        let location = global.database.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
         let url = database::with_database(&location.url, &name)?;
         let one_connection = PoolSettings {
@@ -67,7 +67,12 @@ impl Demo {
 
         let drop = format!("drop database {name} with (force)");
         if self.keep {
-            outln!("database kept: psql '{url}'");
+            let kept = match location.is_embedded() {
+                true => format!("psql '{url}'"),
+                // The URL may have a password.
+                false => format!("{name}, on the server of the database URL"),
+            };
+            outln!("database kept: {kept}");
         } else if let Err(error) = sqlx::query(&drop).execute(&admin).await {
             eprintln!("the demo's database {name} could not be dropped: {error}");
         }

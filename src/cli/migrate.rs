@@ -17,7 +17,7 @@ pub(super) struct Migrate {
 impl Migrate {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let json = global.json;
-        let location = global.locate().await?;
+        let location = global.database.locate().await?;
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url).await?, "would apply")
         } else {

@@ -61,6 +61,7 @@ impl Serve {
             acquire_timeout: Duration::from_secs(2),
             ..PoolSettings::default()
         };
+        let mut recovery = global.clone();
         let connected = global.open(&settings).await?;
         let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
         let listener_settings = PoolSettings {
@@ -73,12 +74,9 @@ impl Serve {
         raise_file_limit(self.of_connections.connection_limit);
         if self.recover {
             // With the time limits of a command: a node's statements are shorter.
-            let global = GlobalArgs {
-                database_url: Some(connected.location.url.clone()),
-                json: false,
-            };
+            recovery.database.database_url = Some(connected.location.url.clone());
             tokio::select! {
-                recovered = recover::at_start(global) => {
+                recovered = recover::at_start(recovery) => {
                     recovered.context("the recovery before serving has failed, so this node does not serve")?;
                 }
                 () = stop.cancelled() => return Ok(ExitCode::SUCCESS),

@@ -150,7 +150,7 @@ impl TlsServer {
 }
 
 /// A file of the server's account that only it may read.
-fn write_as_owner(data: &Path, name: &str, text: &str) {
+pub(super) fn write_as_owner(data: &Path, name: &str, text: &str) {
     let owner = fs::metadata(data).unwrap();
     let file = data.join(name);
     fs::write(&file, text).unwrap();

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use humantime::parse_duration;
 use reqwest::Url;
-use tidegate::worker::WorkerOptions;
+use tidegate::{config::DatabaseArgs, worker::WorkerOptions};
 use tidegate_workers::{
     http_stage::{HeaderLine, HttpOptions},
     simulate::SimulateOptions,
@@ -57,9 +57,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The worker")]
 pub(crate) struct WorkerFlags {
-    /// The database, as a postgres:// URL
-    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
-    pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArgs,
 
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
     /// pooler in session mode [default: the database]

@@ -16,9 +16,7 @@ use crate::cli::WorkerFlags;
 /// Besides the connection that listens, a worker needs one for maintenance and up to three for each queue; `more` are
 /// added.
 pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
-    let location = DatabaseLocation::find(worker.database_url.clone())
-        .await
-        .context("there is no database URL, and the embedded PostgreSQL cannot be used")?;
+    let location = worker.database.clone().locate().await?;
     let connections = 1 + 3 * worker.options().queues.len() + more;
     let pool = database::connect(&location.url, &settings(u32::try_from(connections)?))
         .await
