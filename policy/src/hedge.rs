@@ -1,7 +1,7 @@
 //! A second call when the first is slow, within a share of extra load.
 
 use std::{
-    future::{Future, ready},
+    future::{Future, pending, ready},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -172,11 +172,20 @@ where
     };
     race.running.push(numbered(0, call(0)));
 
-    for number in 1..=max_extra {
+    let mut number = 0;
+    loop {
+        number += 1;
         let permitted = async {
-            tokio::time::sleep(after).await;
-            let reservation = share.reserve()?;
-            may_start(number).await.then_some(reservation)
+            if number <= max_extra {
+                tokio::time::sleep(after).await;
+                if let Some(reservation) = share.reserve()
+                    && may_start(number).await
+                {
+                    return reservation;
+                }
+            }
+            // No further call is started.
+            pending().await
         };
         tokio::pin!(permitted);
         let reservation = loop {
@@ -190,17 +199,9 @@ where
                 reservation = &mut permitted => break reservation,
             }
         };
-        let Some(reservation) = reservation else { break };
         reservation.spend();
         race.hedges = number;
         race.running.push(numbered(number, call(number)));
-    }
-    loop {
-        if let Some((caller, result)) = race.running.next().await
-            && let Some(outcome) = race.answered(caller, result)
-        {
-            return outcome;
-        }
     }
 }
 

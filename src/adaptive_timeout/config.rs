@@ -9,6 +9,16 @@ use crate::request::{UnknownWord, words};
 /// Longest time that an estimator handles: no call waits longer for an answer.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
+/// The timeout before any sample where there is no `max`.
+const INITIAL: Duration = Duration::from_secs(1);
+
+/// The longest timeout where there is no `max`.
+const CEILING: Duration = Duration::from_secs(60);
+
+/// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered. With
+/// fewer it would be a mean of timeouts.
+const MOSTLY_ANSWERED: f64 = 0.75;
+
 /// The bounds and the target of one estimator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -85,22 +95,12 @@ pub struct Constants {
     pub enough: u32,
     /// An interval ends early after so many times enough samples, 10, but no earlier than `max` after its beginning.
     pub early_close: u32,
-    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first
-    /// sample weighs a tenth.
-    pub settled: u32,
-    /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered,
-    /// 3/4. With fewer it would be a mean of timeouts.
-    pub mostly_answered: f64,
     /// Load has subsided at this part of the load that high load began with, 3/4.
     pub subsided: f64,
     /// High load ends after so many intervals, to find out with the longest timeout whether it continues, 12.
     pub high_load_intervals: u32,
     /// The minimum is that of the last one to two windows of so many intervals, 6.
     pub min_window: u32,
-    /// The timeout before any sample where there is no `max`, 1 s.
-    pub initial: Duration,
-    /// The longest timeout where there is no `max`, 60 s.
-    pub ceiling: Duration,
 }
 
 impl Default for Constants {
@@ -113,13 +113,9 @@ impl Default for Constants {
             srto_divisor: 8,
             enough: 2,
             early_close: 10,
-            settled: 8,
-            mostly_answered: 0.75,
             subsided: 0.75,
             high_load_intervals: 12,
             min_window: 6,
-            initial: Duration::from_secs(1),
-            ceiling: Duration::from_secs(60),
         }
     }
 }
@@ -147,7 +143,6 @@ impl Config {
             constants.k,
             constants.enough,
             constants.early_close,
-            constants.settled,
             self.alarm_samples,
             self.interval_calls.unwrap_or(1),
             constants.high_load_intervals,
@@ -170,10 +165,8 @@ impl Config {
             "k and divisors are at most 1024".to_owned()
         } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
             format!("subsided is between 0 and 1, not {}", constants.subsided)
-        } else if !(0.0..=1.0).contains(&constants.mostly_answered) {
-            format!("mostly_answered is a share, not {}", constants.mostly_answered)
-        } else if constants.granularity > MONTH || constants.initial.is_zero() {
-            "granularity is at most 30 days, initial above zero".to_owned()
+        } else if constants.granularity > MONTH {
+            "granularity is at most 30 days".to_owned()
         } else {
             return Ok(());
         };
@@ -213,7 +206,7 @@ impl Config {
     }
 
     fn longest(&self) -> Duration {
-        self.max.unwrap_or(self.constants.ceiling)
+        self.max.unwrap_or(CEILING)
     }
 
     pub(super) fn max_ns(&self) -> u64 {
@@ -222,7 +215,7 @@ impl Config {
 
     /// The timeout before any sample.
     pub(super) fn initial_ns(&self) -> u64 {
-        self.clamp(nanoseconds(self.max.unwrap_or(self.constants.initial)))
+        self.clamp(nanoseconds(self.max.unwrap_or(INITIAL)))
     }
 
     pub(super) fn clamp(&self, timeout_ns: u64) -> u64 {
@@ -240,8 +233,8 @@ impl Config {
     }
 
     /// Whether the mean of an interval with this failure rate is one of answers more than of timeouts.
-    pub(super) fn says_what_is_usual(&self, failure_rate: f64) -> bool {
-        1.0 - failure_rate >= self.constants.mostly_answered
+    pub(super) fn says_what_is_usual(failure_rate: f64) -> bool {
+        1.0 - failure_rate >= MOSTLY_ANSWERED
     }
 }
 

@@ -202,7 +202,7 @@ impl Estimate {
             (self.usual_ns, self.usual_before_ns) = (None, None);
         }
         let was_calm = self.state == State::Normal || self.high_load_rps.is_some();
-        if was_calm && self.failure_rate.is_some_and(|rate| config.says_what_is_usual(rate)) {
+        if was_calm && self.failure_rate.is_some_and(Config::says_what_is_usual) {
             self.usual_ns = least(self.usual_ns, Some(self.sum_ns / self.responses.max(1)));
         }
         match self.state {

@@ -1,6 +1,6 @@
 //! The estimator of one process: each sample changes its timeout, and its reports carry the samples to the fleet.
 
-use std::time::Duration;
+use std::{mem::take, time::Duration};
 
 use super::{
     Report, State,
@@ -74,7 +74,7 @@ impl Estimator {
     /// A call was answered, whatever the answer.
     pub fn answered(&mut self, took: Duration) {
         let took_ns = nanoseconds(took);
-        self.ended();
+        self.dropped();
         self.seen.responses += 1;
         self.seen.min_ns = least(self.seen.min_ns, Some(took_ns));
         self.seen.late += u64::from(self.is_late(took_ns));
@@ -88,7 +88,7 @@ impl Estimator {
     pub fn timed_out(&mut self, timeout: Duration) {
         let was_ns = self.timeout_ns;
         let timeout_ns = nanoseconds(timeout);
-        self.ended();
+        self.dropped();
         self.seen.responses += 1;
         self.seen.failures += 1;
         let computed_ns = self.sample(timeout_ns, true);
@@ -106,17 +106,13 @@ impl Estimator {
 
     /// A call ended without a sample: refused, cancelled, cut off for another reason.
     pub fn dropped(&mut self) {
-        self.ended();
-    }
-
-    fn ended(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// Whether an answer would have been cut off, had the margin been narrowed already.
     fn is_late(&self, took_ns: u64) -> bool {
         self.smoothed.is_some_and(|smoothed| {
-            let (srtt_ns, srto_ns) = (smoothed.srtt_ns(&self.config), smoothed.srto_ns(&self.config));
+            let [srtt_ns, _, srto_ns] = smoothed.times_ns();
             let k_margin = narrower(self.k_margin(), srtt_ns, srto_ns);
             took_ns > self.config.clamp(smoothed.rto_ns(&self.config, k_margin))
         })
@@ -125,19 +121,17 @@ impl Estimator {
     /// Takes a sample and returns the computed timeout; one of `max` may begin high load.
     fn sample(&mut self, sample_ns: u64, timed_out: bool) -> u64 {
         let k_margin = self.k_margin();
-        let (smoothed, rto_ns) = match self.smoothed {
-            None => {
-                let smoothed = Smoothed::first(&self.config, sample_ns);
-                (smoothed, smoothed.rto_ns(&self.config, 1))
-            }
-            Some(mut smoothed) => {
-                let deviation_ns = smoothed.srtt_ns(&self.config).abs_diff(sample_ns);
+        let rto_ns = match &mut self.smoothed {
+            Some(smoothed) => {
+                let deviation_ns = smoothed.srtt_ns().abs_diff(sample_ns);
                 self.deviations_ns = self.deviations_ns.saturating_add(deviation_ns);
                 smoothed.sample(&self.config, k_margin, sample_ns);
-                (smoothed, smoothed.rto_ns(&self.config, k_margin))
+                smoothed.rto_ns(&self.config, k_margin)
             }
+            none => none
+                .insert(Smoothed::first(&self.config, sample_ns))
+                .rto_ns(&self.config, 1),
         };
-        self.smoothed = Some(smoothed);
         self.sum_ns = self.sum_ns.saturating_add(sample_ns);
         if rto_ns >= self.config.max_ns() {
             self.alarms = self.alarms.saturating_add(1);
@@ -168,7 +162,7 @@ impl Estimator {
     }
 
     fn best_case_ns(&self) -> u64 {
-        let recent = self.smoothed.filter(|smoothed| smoothed.is_settled(&self.config));
+        let recent = self.smoothed.filter(Smoothed::is_settled);
         self.shared.best_case_ns(&self.config, self.seen_min_ns(), recent)
     }
 
@@ -207,18 +201,14 @@ impl Estimator {
             return report.clone();
         }
         let seconds = now.saturating_sub(self.began).as_secs_f64();
-        let seen = std::mem::take(&mut self.seen);
-        let (sum_ns, deviations_ns) = (
-            std::mem::take(&mut self.sum_ns),
-            std::mem::take(&mut self.deviations_ns),
-        );
+        let seen = take(&mut self.seen);
         self.began = now;
         self.sequence += 1;
         let report = Report {
             sequence: self.sequence,
-            mean_ns: sum_ns.checked_div(seen.responses),
-            deviation_ns: deviations_ns.checked_div(seen.responses),
-            smoothed_ns: self.smoothed.map(|smoothed| smoothed.times_ns(&self.config)),
+            mean_ns: take(&mut self.sum_ns).checked_div(seen.responses),
+            deviation_ns: take(&mut self.deviations_ns).checked_div(seen.responses),
+            smoothed_ns: self.smoothed.map(|smoothed| smoothed.times_ns()),
             load_rps: seen.requests as f64 / seconds.max(0.001),
             in_flight: self.in_flight,
             state: self.state,
@@ -243,8 +233,9 @@ impl Estimator {
             self.smoothed = None;
             (self.alarms, self.alarm_failures) = (0, 0);
         }
-        let settled = self.smoothed.is_some_and(|smoothed| smoothed.is_settled(&self.config));
-        if !settled && let Some(known) = self.shared.smoothed(&self.config) {
+        if self.smoothed.is_none_or(|smoothed| !smoothed.is_settled())
+            && let Some(known) = self.shared.smoothed(&self.config)
+        {
             self.smoothed = Some(known);
             self.timeout_ns = self.config.clamp(self.shared.timeout_ns);
         } else if has_changed {
@@ -285,15 +276,14 @@ impl Estimator {
     /// Smoothed round-trip time of its own samples; none before any.
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        self.smoothed
-            .map(|smoothed| Duration::from_nanos(smoothed.srtt_ns(&self.config)))
+        self.smoothed.map(|smoothed| Duration::from_nanos(smoothed.srtt_ns()))
     }
 
     /// Smoothed deviation of its own samples; none before any.
     #[must_use]
     pub fn rttvar(&self) -> Option<Duration> {
         self.smoothed
-            .map(|smoothed| Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
+            .map(|smoothed| Duration::from_nanos(smoothed.times_ns()[1]))
     }
 
     /// How many times K deviations are added to srtt; at least 1.

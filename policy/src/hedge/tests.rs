@@ -33,11 +33,31 @@ fn calls(script: &[(u64, Result<u32, u32>)]) -> impl Fn(u32) -> Scripted {
 type Scripted = std::pin::Pin<Box<dyn Future<Output = Result<u32, u32>>>>;
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_answers_in_time_is_not_hedged() {
-    let share = generous();
-    let hedged = hedge(AFTER, 3, &share, calls(&[(99, Ok(7))])).await;
-    assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(7), 0, 0));
-    assert_eq!((share.calls(), share.hedges()), (1, 0));
+async fn a_race_ends_with_the_first_success_or_with_the_first_call_s_error_once_no_call_runs() {
+    let fail_early = || vec![(500, Ok(5)), (10, Err(1)), (10, Err(2))];
+    for (earlier_calls, script, outcome, hedges, winner, took) in [
+        // One that answers in time is not hedged.
+        (0, vec![(99, Ok(7))], Ok(7), 0, 0, 99),
+        (0, vec![(40, Err(4))], Err(4), 0, 0, 40),
+        // A first call that fails does not end its hedge.
+        (0, vec![(120, Err(0)), (500, Ok(5))], Ok(5), 1, 1, 600),
+        (0, vec![(120, Err(0)), (500, Err(1))], Err(0), 1, 0, 600),
+        // A hedge that fails does not end the first call. The share allows one, and then two.
+        (0, fail_early(), Ok(5), 1, 0, 500),
+        (1, fail_early(), Ok(5), 2, 0, 500),
+    ] {
+        let share = generous();
+        for _ in 0..earlier_calls {
+            share.call();
+        }
+        let began = Instant::now();
+        let hedged = hedge(AFTER, 3, &share, calls(&script)).await;
+        assert_eq!(began.elapsed(), Duration::from_millis(took), "{script:?}");
+        let ended = (hedged.outcome, hedged.hedges, hedged.winner);
+        assert_eq!(ended, (outcome, hedges, winner), "{script:?}");
+        let counts = (share.calls(), share.hedges());
+        assert_eq!(counts, (earlier_calls + 1, u64::from(hedges)), "{script:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,38 +82,6 @@ async fn the_first_success_wins_and_the_others_are_dropped_where_they_are() {
     assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(1), 2, 1));
     assert_eq!(began.elapsed(), Duration::from_millis(250));
     assert_eq!(Rc::strong_count(&running), 1, "no call runs");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_first_call_that_fails_before_its_time_is_an_error_at_once() {
-    let share = generous();
-    let began = Instant::now();
-    let hedged = hedge(AFTER, 3, &share, calls(&[(40, Err(4))])).await;
-    assert_eq!((hedged.outcome, hedged.hedges), (Err(4), 0));
-    assert_eq!(began.elapsed(), Duration::from_millis(40));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_first_call_that_fails_while_hedges_run_does_not_end_them() {
-    let share = generous();
-    let won = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Ok(5))])).await;
-    assert_eq!((won.outcome, won.hedges, won.winner), (Ok(5), 1, 1));
-
-    let began = Instant::now();
-    let lost = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Err(1))])).await;
-    assert_eq!((lost.outcome, lost.winner), (Err(0), 0), "the first call's error");
-    assert_eq!(began.elapsed(), Duration::from_millis(600));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hedge_that_fails_does_not_end_the_first_call() {
-    let share = generous();
-    let script = [(500, Ok(5)), (10, Err(1)), (10, Err(2))];
-    let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
-    assert_eq!((hedged.outcome, hedged.hedges), (Ok(5), 1), "the share allows one");
-    share.call();
-    let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
-    assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(5), 2, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -71,14 +71,19 @@ fn it_begins_after_thirty_two_computed_timeouts_of_max_in_a_row() {
 }
 
 #[test]
-fn computed_timeouts_of_max_at_which_nothing_fails_are_no_high_load() {
-    let mut timeout = fresh(short());
-    for number in 0..1000 {
-        let took = if number % 2 == 0 { 1 } else { 49 };
-        answer(&mut timeout, milliseconds(took), milliseconds(number));
-        assert_eq!(timeout.state(), State::Normal);
+fn neither_the_initial_timeout_nor_one_sample_nor_computed_timeouts_of_max_at_which_nothing_fails_begin_it() {
+    for (answers, expected) in [([1, 49], 50), ([20, 20], 21)] {
+        let mut timeout = fresh(short());
+        for number in 0..1000 {
+            answer(
+                &mut timeout,
+                milliseconds(answers[number % 2]),
+                milliseconds(number as u64),
+            );
+            assert_eq!(timeout.state(), State::Normal);
+        }
+        assert_eq!(timeout.timeout(), milliseconds(expected));
     }
-    assert_eq!(timeout.timeout(), milliseconds(50));
 }
 
 #[test]
@@ -157,16 +162,6 @@ fn the_greatest_load_of_high_load_has_to_subside() {
     calls(&mut timeout, 750, now + milliseconds(5000));
     timeout.tick(now + milliseconds(10_000));
     assert_eq!(timeout.state(), State::Normal);
-}
-
-#[test]
-fn neither_the_initial_timeout_nor_one_sample_begins_it() {
-    let mut timeout = fresh(short());
-    for number in 0..50 {
-        answer(&mut timeout, milliseconds(20), milliseconds(number));
-        assert_eq!(timeout.state(), State::Normal);
-    }
-    assert_eq!(timeout.timeout(), milliseconds(21));
 }
 
 #[test]

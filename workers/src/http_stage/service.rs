@@ -50,45 +50,42 @@ pub(super) struct Service {
     headers: HeaderMap,
     /// The phases of kinds whose policy has none.
     phases: Phases,
-    client: Client,
-    /// Clients with other connect timeouts: a client's connect timeout applies to all its connections.
-    others: Mutex<Vec<(Duration, Client)>>,
+    /// The usual client, and those with other connect timeouts: a client's connect timeout applies to all its
+    /// connections.
+    clients: Mutex<Vec<(Duration, Client)>>,
     longest_body: usize,
 }
 
 impl Service {
     pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
         let headers = header_map(&options.headers)?;
+        let usual = client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?;
         Ok(Self {
-            client: client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?,
+            clients: Mutex::new(vec![(options.connect_timeout, usual)]),
             headers,
             phases: Phases {
                 connect: options.connect_timeout,
                 first_byte: options.first_byte_timeout,
                 body: options.body_timeout,
             },
-            others: Mutex::default(),
             longest_body: options.max_response_bytes,
         })
     }
 
     /// The client whose connections may take this long to be made.
     fn client(&self, connect: Duration) -> Client {
-        if connect == self.phases.connect {
-            return self.client.clone();
-        }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = others.iter().find(|(other, _)| *other == connect) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(other, _)| *other == connect) {
             return client.clone();
         }
         // It cannot fail here: a client with the same headers was made at the start.
         let Ok(client) = client(&self.headers, connect) else {
-            return self.client.clone();
+            return clients[0].1.clone();
         };
-        if others.len() == MOST_CLIENTS {
-            others.remove(0);
+        if clients.len() > MOST_CLIENTS {
+            clients.remove(1);
         }
-        others.push((connect, client.clone()));
+        clients.push((connect, client.clone()));
         client
     }
 

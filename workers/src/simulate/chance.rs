@@ -47,22 +47,15 @@ impl FromStr for Chance {
 ///
 /// Each roll is a new generator, so the n-th roll of a seed is always the same.
 #[derive(Debug)]
-pub(super) struct Dice {
-    seed: u64,
-    rolled: AtomicU64,
-}
+pub(super) struct Dice(AtomicU64);
 
 impl Dice {
     pub(super) const fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            rolled: AtomicU64::new(0),
-        }
+        Self(AtomicU64::new(seed))
     }
 
     pub(super) fn roll(&self) -> SmallRng {
-        let turn = self.rolled.fetch_add(1, Ordering::Relaxed);
-        SmallRng::seed_from_u64(self.seed.wrapping_add(turn))
+        SmallRng::seed_from_u64(self.0.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -4,10 +4,7 @@ use std::{
     fs::{File, OpenOptions},
     io::Write,
     path::Path,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, MutexGuard, Once},
 };
 
 use chrono::{SecondsFormat, Utc};
@@ -70,7 +67,7 @@ pub(super) struct Record {
     stats: Mutex<Stats>,
     log: Option<Mutex<File>>,
     started: Instant,
-    log_failed: AtomicBool,
+    log_failed: Once,
 }
 
 #[derive(Serialize)]
@@ -98,7 +95,7 @@ impl Record {
             stats: Mutex::default(),
             log: log.map(open).transpose()?,
             started: Instant::now(),
-            log_failed: AtomicBool::new(false),
+            log_failed: Once::new(),
         })
     }
 
@@ -130,10 +127,9 @@ impl Record {
                 line.push(b'\n');
                 lock(log).write_all(&line)
             });
-        if let Err(error) = written
-            && !self.log_failed.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(%error, "the event log is incomplete from here on");
+        if let Err(error) = written {
+            let warn = || tracing::warn!(%error, "the event log is incomplete from here on");
+            self.log_failed.call_once(warn);
         }
     }
 }
