@@ -90,6 +90,17 @@ test-workers: setup ## Run the workers in Python and TypeScript against a real T
 	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/foreign_workers/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
 	  $(if $(T),-k "$(T)") tests/foreign_workers
 
+.PHONY: book
+book: ## Build the manual below target/book, and check its links
+	@command -v mdbook >/dev/null || cargo install mdbook --locked --no-default-features
+	mdbook build -d "$(abspath $(TARGET))/book"
+	tests/book/links "$(TARGET)/book"
+
+.PHONY: test-book
+test-book: setup ## Run every command of the manual's quickstarts, and compare what it prints (T=start-http for one of them)
+	cargo build -p tidegate -p tidegate-workers --bins
+	tests/book/run $(T)
+
 .PHONY: lint
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check

@@ -69,6 +69,7 @@ mod house {
     pub mod comments;
     pub mod formulas;
     pub mod lengths;
+    pub mod links;
     pub mod sql_docs;
     pub mod state_machine_docs;
     pub mod tidy;

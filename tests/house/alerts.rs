@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Command};
 
-use super::tidy::root;
+use super::{links::anchors, tidy::root};
 
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yml");
 const EXAMPLES: &str = include_str!("../../deploy/prometheus/alerts_test.yml");
@@ -40,11 +40,7 @@ fn each_alert_names_a_part_of_the_documents() {
     for page in pages {
         let (file, anchor) = page.split_once('#').unwrap();
         let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{page}: {error}"));
-        let heading = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
-        let is_there = text
-            .lines()
-            .any(|line| line.starts_with('#') && heading(line) == anchor);
-        assert!(is_there, "{page}: no such heading");
+        assert!(anchors(&text).contains(anchor), "{page}: no such heading");
     }
 }
 
