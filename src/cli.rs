@@ -264,11 +264,7 @@ fn user_name() -> Option<String> {
 const FINDINGS: u8 = 3;
 
 fn exit_code(nothing_found: bool) -> ExitCode {
-    if nothing_found {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FINDINGS)
-    }
+    ExitCode::from(if nothing_found { 0 } else { FINDINGS })
 }
 
 /// How many requests the next batch may have; none when the limit is reached.

@@ -137,7 +137,7 @@ words!(
 );
 
 /// The error of a request, as its caller gets it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RequestError {
     /// A stable word for programs, such as `rejected` or `deadline_exceeded`.
     pub code: String,
@@ -145,7 +145,18 @@ pub struct RequestError {
     pub message: String,
     /// Whether submitting the same request again may succeed.
     pub retryable: bool,
+    /// The downstream's verdict on a rejected proof, if its kind shows it (`reject_details`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<JsonText>,
 }
+
+impl PartialEq for RequestError {
+    fn eq(&self, other: &Self) -> bool {
+        serde_json::json!(self) == serde_json::json!(other)
+    }
+}
+
+impl Eq for RequestError {}
 
 impl RequestError {
     /// An error from its parts.
@@ -154,6 +165,7 @@ impl RequestError {
             code: code.into(),
             message: message.into(),
             retryable,
+            details: None,
         }
     }
 

@@ -103,12 +103,8 @@ impl Replay {
         if connected.json {
             outln!("{}", serde_json::to_string(&figures)?);
         } else {
-            let Figures {
-                lives,
-                ended,
-                wrong,
-                findings,
-            } = figures;
+            let (lives, ended) = (figures.lives, figures.ended);
+            let (wrong, findings) = (figures.wrong, figures.findings);
             outln!("{lives} lives, {ended} of them ended: {wrong} with {findings} findings");
         }
         Ok(exit_code(figures.wrong == 0))

@@ -116,11 +116,7 @@ impl Demo {
         fleet.stop().await;
         let verdict = verdict?;
         outln!("{verdict}");
-        Ok(if verdict.holds() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        Ok(ExitCode::from(u8::from(!verdict.holds())))
     }
 
     /// Draws until every caller has its answer and the gate is open; meanwhile one worker is killed and one is stopped.

@@ -71,16 +71,7 @@ pub(super) enum Outcome {
     #[schema(title = "Succeeded", value_type = serde_json::Value)]
     Result(Option<Box<RawValue>>),
     #[schema(title = "Failed or timed out", value_type = ErrorDocument)]
-    Error(Failure),
-}
-
-/// Why a request has not succeeded.
-#[derive(Serialize)]
-pub(super) struct Failure {
-    #[serde(flatten)]
-    error: RequestError,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Box<RawValue>>,
+    Error(RequestError),
 }
 
 /// The summary of a status.
@@ -149,13 +140,7 @@ impl Ended {
     pub(super) fn of(outlook: Outlook) -> Self {
         Self {
             redriven_as: outlook.redriven_as,
-            ..Self::new(
-                outlook.id,
-                outlook.status,
-                outlook.response,
-                outlook.error,
-                outlook.error_details,
-            )
+            ..Self::new(outlook.id, outlook.status, outlook.response, outlook.error)
         }
     }
 
@@ -164,14 +149,12 @@ impl Ended {
         state: Status,
         response: Option<Box<RawValue>>,
         error: Option<RequestError>,
-        details: Option<Box<RawValue>>,
     ) -> Self {
         let outcome = match error {
             None if state == Status::Completed => Outcome::Result(response),
-            error => Outcome::Error(Failure {
-                error: error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
-                details,
-            }),
+            error => Outcome::Error(
+                error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
+            ),
         };
         Self {
             status: state.into(),

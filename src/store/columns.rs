@@ -1,8 +1,8 @@
 //! How columns of a row become values of Rust, and values become parameters.
 
-use std::{convert::Infallible, time::Duration};
+use std::{collections::HashMap, convert::Infallible, time::Duration};
 
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 use sqlx::{
     Decode, Postgres, Row, Type,
     error::BoxDynError,
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     adaptive_timeout::BestCase,
     api_key::{KeyHash, Scope},
-    request::{RequestError, RequestId, Stage, Status, UnknownWord},
+    request::{JsonText, RequestError, RequestId, Stage, Status, UnknownWord},
     retry_after::RetryAfter,
 };
 
@@ -60,14 +60,15 @@ column_type!(KeyHash, Vec<u8>, |bytes| bytes
     .map_err(|_| UnknownWord::new("hash of an API key", "a value of another length")));
 
 // After a hand edit, the row of an error may lack a field.
-column_type!(RequestError, Json<Value>, |Json(error)| {
-    let text = |name: &str| error.get(name).and_then(Value::as_str);
-    let retryable = error.get("retryable").and_then(Value::as_bool);
-    Ok::<_, Infallible>(Self::new(
-        text("code").unwrap_or("unknown"),
-        text("message").unwrap_or_default(),
-        retryable.unwrap_or(false),
-    ))
+column_type!(RequestError, Json<JsonText>, |Json(error)| {
+    let mut members: HashMap<String, JsonText> = serde_json::from_str(error.get()).unwrap_or_default();
+    let text = |name: &str| serde_json::from_str::<String>(members.get(name)?.get()).ok();
+    Ok::<_, Infallible>(Self {
+        code: text("code").unwrap_or_else(|| "unknown".to_owned()),
+        message: text("message").unwrap_or_default(),
+        retryable: members.get("retryable").is_some_and(|json| json.get() == "true"),
+        details: members.remove("details"),
+    })
 });
 
 /// The JSON in a column, as it was stored: numbers keep all their digits.

@@ -75,8 +75,6 @@ pub struct Outlook {
     pub response: Option<Box<RawValue>>,
     /// The error of a request that ended in one.
     pub error: Option<RequestError>,
-    /// The verdict that rejected it, if its kind shows it (`reject_details`).
-    pub error_details: Option<Box<RawValue>>,
     /// Its submitter.
     pub submitter: Option<String>,
     /// The request as which it was submitted again, after it had failed.
@@ -98,7 +96,6 @@ impl FromRow<'_, PgRow> for Outlook {
             submitted_at: row.try_get("submitted_at")?,
             response: json(row, "response")?,
             error: row.try_get("error")?,
-            error_details: json(row, "error_details")?,
             submitter: row.try_get("submitter")?,
             redriven_as: row.try_get("redriven_as")?,
         })

@@ -49,8 +49,6 @@ pub struct Delivery {
     pub response: Option<Box<RawValue>>,
     /// Its error.
     pub error: Option<RequestError>,
-    /// The verdict that rejected it, if its kind shows it (`reject_details`).
-    pub error_details: Option<Box<RawValue>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
 }
@@ -74,7 +72,6 @@ impl FromRow<'_, PgRow> for Delivery {
             status: row.try_get("status")?,
             response: json(row, "response")?,
             error: row.try_get("error")?,
-            error_details: json(row, "error_details")?,
             finished_at: row.try_get("finished_at")?,
         })
     }

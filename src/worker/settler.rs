@@ -123,13 +123,9 @@ impl Settler {
 
     /// Counts a settled batch, wakes workers for its requests, and announces their moves.
     fn report(&self, batch: &Batch, Settled { moved, wake }: Settled) {
-        let ServedQueue {
-            shared,
-            name,
-            stage,
-            leases,
-        } = &*self.queue;
-        leases.meter.settled(batch[0].outcome.word(), batch.len(), moved.len());
+        let ServedQueue { shared, name, .. } = &*self.queue;
+        let meter = &self.queue.leases.meter;
+        meter.settled(batch[0].outcome.word(), batch.len(), moved.len());
         if moved.len() < batch.len() {
             // Other workers hold these requests now, or they were cancelled.
             let lost = batch.len() - moved.len();
@@ -144,7 +140,7 @@ impl Settler {
             .announcer
             .note(moved.iter().map(|moved| (moved.id, moved.status)));
         // An ended check frees a place of its queue's concurrency limit.
-        if *stage == Stage::Readiness {
+        if self.queue.stage == Stage::Readiness {
             shared.wakeups.wake_queue(name);
         }
     }

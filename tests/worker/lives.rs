@@ -451,11 +451,8 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
         "direct",
         Sends(|request: &Request| {
             let poison = request.payload.get().contains("poison");
-            Sent::Rejected(RequestError {
-                code: if poison { "\0" } else { "refused" }.to_owned(),
-                message: if poison { "a\0b" } else { "no" }.to_owned(),
-                retryable: false,
-            })
+            let (code, message) = if poison { ("\0", "a\0b") } else { ("refused", "no") };
+            Sent::Rejected(RequestError::new(code, message, false))
         }),
     );
     let mut ids = Vec::new();

@@ -46,7 +46,7 @@ pub(super) const fn marks(requests: u32) -> (u32, u32) {
 
 /// All callers, and their results so far.
 pub(super) struct Callers {
-    expected: u32,
+    pub(super) expected: u32,
     calls: Semaphore,
     results: Mutex<Results>,
 }
@@ -156,10 +156,6 @@ impl Callers {
     pub(super) fn answered(&self) -> u32 {
         let results = lock(&self.results);
         u32::try_from(results.answers.len() + results.errors.len()).unwrap_or(u32::MAX)
-    }
-
-    pub(super) fn expected(&self) -> u32 {
-        self.expected
     }
 
     pub(super) fn all_answered(&self) -> bool {

@@ -80,7 +80,7 @@ impl Picture {
             "{:>5.1} s   {} of {} answered   {}\n\n",
             self.begun.elapsed().as_secs_f64(),
             callers.answered(),
-            callers.expected(),
+            callers.expected,
             estimates(&callers.results().answers)
         );
         let rows = by_status(requests).map(|(status, count)| [status.to_string(), bar(count), count.to_string()]);

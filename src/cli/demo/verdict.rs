@@ -40,7 +40,7 @@ pub(super) async fn reach(store: &Store, callers: &Callers, fleet: &Fleet, story
         .json()
         .await?;
     Ok(Verdict {
-        expected: callers.expected(),
+        expected: callers.expected,
         results,
         story,
         lives,

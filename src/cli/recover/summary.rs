@@ -76,13 +76,9 @@ impl Summary {
                 outln!("{count} {}", result.replace("{}", would));
             }
         }
-        for WrongCount {
-            kind,
-            status,
-            counted,
-            requests,
-        } in &self.counts
-        {
+        for wrong in &self.counts {
+            let (kind, status) = (&wrong.kind, &wrong.status);
+            let (counted, requests) = (wrong.counted, wrong.requests);
             outln!("{kind} {status}: counted {counted}, there are {requests}, {would}corrected");
         }
         print_first(self.ids.iter().map(Uuid::to_string));

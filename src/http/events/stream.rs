@@ -140,12 +140,8 @@ impl EventStream {
 
     /// Makes events of the changes since the last one.
     fn push_changes(&mut self, progress: Progress) {
-        let Progress {
-            transition_no,
-            missed,
-            outlook,
-        } = progress;
-        for (number, status) in missed {
+        let (transition_no, outlook) = (progress.transition_no, progress.outlook);
+        for (number, status) in progress.missed {
             let body = json!({ "status": "queued", "job_id": self.id, "state": status });
             self.push("state", number, body);
         }

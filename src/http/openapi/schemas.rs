@@ -64,7 +64,7 @@ pub(in crate::http) type Json = Value;
 /// Why a request has not succeeded
 #[derive(ToSchema)]
 #[schema(as = RequestError)]
-#[expect(dead_code, reason = "describes `Failure`")]
+#[expect(dead_code, reason = "describes `RequestError`")]
 pub(in crate::http) struct ErrorDocument {
     /// For programs: stable, such as `rejected`
     code: String,
