@@ -66,6 +66,7 @@ mod house {
     pub mod alerts;
     pub mod bodies;
     pub mod circles;
+    pub mod commands;
     pub mod comments;
     pub mod formulas;
     pub mod lengths;
