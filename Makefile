@@ -97,7 +97,7 @@ book: ## Build the manual below target/book, and check its links
 	tests/book/links "$(TARGET)/book"
 
 .PHONY: test-book
-test-book: setup ## Run every command of the manual's quickstarts, and compare what it prints (T=start-http for one of them)
+test-book: setup ## Run the commands of the manual, and compare what quickstarts print (T=start-http or T=references for some)
 	cargo build -p tidegate -p tidegate-workers --bins
 	tests/book/run $(T)
 
