@@ -1,6 +1,7 @@
 """A private database, an API node and a worker with a simulated downstream: started for one run, and stopped after."""
 
 import collections
+import datetime
 import json
 import os
 import pathlib
@@ -117,6 +118,12 @@ class Fleet:
                 return answer.status
         except urllib.error.HTTPError as refused:
             return refused.code
+
+    def live_job(self):
+        """The id of a request that starts later than any test."""
+        start = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=30)
+        said = self.tidegate("submit", "direct", "--accepted", "--json", "--not-before", start.isoformat())
+        return json.loads(said)["job_id"]
 
     def get(self, path, key=None, change=None):
         """The node's answer to a GET, or to a PATCH with this change."""
