@@ -21,6 +21,7 @@ create table tidegate.gate (
   constraint gate_submitter_has_1_to_200_characters check (length(submitter) between 1 and 200),
   constraint gate_state_is_known check (state in ('accepting', 'too_many_requests')),
   constraint gate_mode_is_known check (mode in ('strict', 'soft')),
+  constraint gate_high_water_is_at_most_1000000000 check (high_water <= 1000000000),
   constraint gate_low_water_is_below_high_water check (low_water >= 0 and low_water < high_water)
 );
 

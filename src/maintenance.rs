@@ -1,6 +1,7 @@
 //! Runs the maintenance duties that are due, next to the other tasks of a process.
 //!
-//! `tidegate.maintain` has the list of duties and their periods, and lets one process at a time run each.
+//! `tidegate.maintain` has the list of duties, the table `maintenance` their periods; one process at a time runs each. A
+//! duty that fails is a warning of the database; an error here is one of the whole call.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
         tokio::time::sleep(PERIOD).await;
         store.maintain().await
     };
-    // A duty that is cut off goes on where it was, in the process that runs it next.
+    // Each batch of a duty commits: one that is cut off loses a batch, and the next process that runs it continues.
     while let Some(maintained) = shutdown.run_until_cancelled(period()).await {
         // Logged once, not every second.
         if let Err(error) = &maintained

@@ -1,14 +1,14 @@
--- breaker_admission: The kinds that a claim may not take because their breaker is open, and those that it takes probes
--- of.
+-- breaker_admission: The kinds that a claim may not take because of their breakers, and those of which it may take
+-- only probes.
 --
 -- An open breaker whose time is over becomes half open. The rows of half-open breakers stay locked to the end of the
 -- claim: while a settle holds one, no probe is taken.
 create or replace function tidegate_internal.breaker_admission(p_queue text, p_stage tidegate.stage, p_now timestamptz)
   returns tidegate.breaker_limits language plpgsql as $$
 declare
-  v_look    constant interval := '250 milliseconds';
-  v_long    constant interval := '30 seconds';
-  -- Breakers of other queues' kinds do not matter, and claims from those queues do not wait here.
+  v_retry   constant interval := '250 milliseconds';
+  v_longest constant interval := '30 seconds';
+  -- Only breakers of this queue's kinds count; the lock below is the queue's own.
   v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
   v_found   tidegate.breaker_limits := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
@@ -33,10 +33,10 @@ begin
     order by b.kind
   loop
     v_free := 0;
-    v_until := p_now + v_look;
+    v_until := p_now + v_retry;
     if v_seen.state = 'open' and v_seen.open_until > p_now then
       -- Not for longer: the open time may be shortened, or the breaker removed.
-      v_until := least(v_seen.open_until, p_now + v_long);
+      v_until := least(v_seen.open_until, p_now + v_longest);
     else
       select * into v_breaker
       from tidegate.breaker as b
@@ -47,7 +47,8 @@ begin
           p_now);
         v_breaker.probes := 0;
       end if;
-      -- Probes that were not settled by now are lost with their workers.
+      -- Probes that are not settled by `probe_until` count as lost, and others take their places. Without a row, which
+      -- another transaction then holds, `v_free` is null, and the kind is blocked for a moment.
       v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
     end if;
     if v_free > 0 then

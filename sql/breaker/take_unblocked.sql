@@ -2,10 +2,11 @@
 -- called (`p_breakers`, see `breaker_admission`).
 --
 -- Requests of blocked kinds, and of half-open kinds all but the free probes, are snoozed until their breaker may have
--- changed: no attempt counts, no position is lost. Many of them come due one after the other, two thousand a second, or
--- claims would do nothing but snooze them. A claim snoozes a bounded number of messages, so that kinds whose downstream
--- works are reached behind those whose downstream does not. After the first round a claim takes more than `p_limit`;
--- the rest is put back with a time, so that no transaction that holds a breaker waits for the watermark.
+-- changed: no attempt counts, no position is lost. Many of them come due at random times, about two thousand a second,
+-- within 30 seconds at most, or claims would do nothing but snooze them. While all messages that it has taken are
+-- blocked, the claim takes more, at least 200 a round, so that kinds whose downstream works are reached behind those
+-- whose downstream does not; 20 rounds are the most. From the second round on it may take more than `p_limit`. The rest
+-- is put back with a time: only messages without one need the watermark's lock, and this transaction holds breakers.
 create or replace function tidegate_internal.take_unblocked(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   p_breakers tidegate.breaker_limits,
@@ -24,7 +25,7 @@ begin
       p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_now, p_kinds
     ) as t;
     reaped := v_taken.reaped;
-    -- The marks pass nothing that this claim took, in any round: it may roll back.
+    -- The watermarks advance by the first round only: a rollback would bring the messages of later rounds back.
     if v_round = 1 then
       select v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to
       into mark, start, first, due_from, due_to;
@@ -65,6 +66,7 @@ begin
     end if;
     msg_ids := v_back.kept;
     ids := v_back.kept_ids;
+    -- Reaped requests come alone: such a claim locks no others.
     exit when msg_ids is not null or reaped;
   end loop;
 end;

@@ -28,11 +28,11 @@ begin
       ),
       hint = 'select name from tidegate.gate';
   end if;
-  -- The forced state, null for a gate that is not forced, compared with the one to force, null for a release.
+  -- Null on either side means not forced: the gate as it is, and as it is to be.
   v_changed := case when v_gate.forced then v_gate.state end is distinct from gate_force.state;
   if v_changed then
     v_state_before := v_gate.state;
-    v_gate.depth := tidegate_internal.gate_depth(v_gate);
+    v_gate.depth := tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1);
     v_gate.forced := gate_force.state is not null;
     v_gate.state := coalesce(
       gate_force.state, case when v_gate.depth >= v_gate.high_water then 'too_many_requests' else 'accepting' end

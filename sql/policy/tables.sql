@@ -93,7 +93,7 @@
 --   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
 --   timeouts: Calls that took too long.
 --   retries: Calls that will be made again.
---   slow: Calls that took longer than breaker_latency_ms.
+--   slow: Calls that timed out or took longer than breaker_latency_ms.
 --   hedges: Further calls made for the same attempts.
 --   latency_ms: Latencies of some answered or cut off calls, milliseconds.
 
@@ -108,7 +108,7 @@
 --   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
 --   timeouts: Calls that took too long.
 --   retries: Calls that will be made again.
---   slow: Calls that took longer than breaker_latency_ms.
+--   slow: Calls that timed out or took longer than breaker_latency_ms.
 --   hedges: Further calls made for the same attempts.
 --   latency_ms: How long some of them took, milliseconds.
 

@@ -644,6 +644,21 @@ async fn two_concurrent_operators_make_one_quota() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_quota_that_is_full_closes_when_it_is_released() {
+    let (database, mut session) = stage(&[]).await;
+    session
+        .execute(
+            "select tidegate.quota_set(kind => 'direct', high_water => 4500);
+             select tidegate.gate_force('kind direct', 'accepting')",
+        )
+        .await;
+    submit_many(&database, "direct", 4600).await;
+    session.execute("select tidegate.gate_force('kind direct', null)").await;
+    let state = "select state || ' ' || depth from tidegate.gate_event order by id desc limit 1";
+    assert_eq!(session.text(state).await, "too_many_requests 4501");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quota_is_forced_as_a_gate_is() {
     let (database, mut session) = stage(&[ANN]).await;
     session

@@ -838,7 +838,7 @@ async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation
 
     // The largest mark that a gate may have.
     session
-        .execute("update tidegate.gate set high_water = 2147483647 where queue = 'tx'")
+        .execute("update tidegate.gate set high_water = 1000000000 where queue = 'tx'")
         .await;
     assert_eq!(session.texts(warnings).await.len(), 4);
 

@@ -53,6 +53,10 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ),
                 ("set low_water = -1", "gate_low_water_is_below_high_water"),
                 (
+                    "set high_water = 1000000001",
+                    "gate_high_water_is_at_most_1000000000",
+                ),
+                (
                     "insert (kind, submitter) values ('direct', 'ann')",
                     "gate_watches_one_thing",
                 ),

@@ -45,7 +45,7 @@ pub(super) async fn gates(State(api): State<Arc<Api>>) -> Answer<Gates> {
 pub(super) struct GateMarks {
     /// The depth at which it closes; above `low_water`.
     #[serde(default, deserialize_with = "whole_if_present")]
-    #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647)]
+    #[schema(nullable = false, minimum = 1, maximum = 1_000_000_000)]
     high_water: Option<i32>,
     /// The depth at which it opens again.
     #[serde(default, deserialize_with = "whole_if_present")]

@@ -79,7 +79,7 @@ pub(super) struct NewKind {
     max_concurrency: Option<i32>,
     /// The depth at which the gates of its queues close: 2000 unless given.
     #[serde(default, deserialize_with = "whole_if_present")]
-    #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647, default = 2000)]
+    #[schema(nullable = false, minimum = 1, maximum = 1_000_000_000, default = 2000)]
     high_water: Option<i32>,
     /// The depth at which they open again: half of `high_water` unless given.
     #[serde(default, deserialize_with = "whole_if_present")]

@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct Quota {
     /// How many requests in queues close it; above `low_water`.
     #[serde(deserialize_with = "whole")]
-    #[schema(minimum = 1, maximum = 2_147_483_647)]
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     high_water: i32,
     /// How many open it again.
     #[serde(default, deserialize_with = "whole_if_present")]
