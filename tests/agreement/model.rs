@@ -499,7 +499,9 @@ impl Model {
             return Vec::new();
         }
         let depth = self.depth(queue);
-        let taken = self.reap(queue, limit).unwrap_or_else(|| self.take(queue, limit));
+        let reaped = self.reap(queue, limit);
+        let has_reaped = reaped.is_some();
+        let taken = reaped.unwrap_or_else(|| self.take(queue, limit));
         let claimed: Vec<usize> = taken
             .into_iter()
             .filter(|&request| self.may_be_claimed(queue, request))
@@ -521,7 +523,8 @@ impl Model {
             self.requests[request].lease = Some(token);
             self.leases[queue as usize].push(Lease { request, token });
         }
-        if self.depth(queue) < depth {
+        // Messages may have been removed by hand before: a claim that reaps a lease finds that, too.
+        if has_reaped || self.depth(queue) < depth {
             self.look_after_removal(queue);
         }
         claimed
