@@ -20,7 +20,7 @@ const PROBES_UNDER_WAY: Duration = Duration::from_millis(250);
 /// When a breaker opens, for how long, and when it closes again.
 ///
 /// Source: the seed's chapter 5, VI (trip on error-rate or latency thresholds, half-open probes to restore); the rules
-/// are those of the fleet-wide breaker in the database.
+/// are those of the fleet-wide breaker in the database, where a call that timed out is also slow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BreakerPolicy {
     /// The calls that ended within this time count (and up to a twentieth of it longer).

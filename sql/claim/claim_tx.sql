@@ -6,8 +6,8 @@
 -- a claim that a crash forgets would be sent twice.
 --
 -- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer
--- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand
--- for a request in this stage are removed on the way. A request whose worker was lost (its lease ran out) is handed out
+-- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Stray messages
+-- (see `remove_stray_messages`) are deleted on the way. A request whose worker was lost (its lease ran out) is handed out
 -- again, before others, with `attempt` > 1, so that the stage searches for a receipt first; with at_most_once semantics
 -- it ends as outcome_unknown. `attempt` > `attempts_max` means: search, but do not send again.
 create or replace function tidegate.claim_tx(
@@ -29,8 +29,8 @@ begin
     return;
   end if;
 
-  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a
-  -- settle that comes too late may hold some of them.
+  -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
+  -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
@@ -46,7 +46,8 @@ begin
         ))
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), noted as (
-      -- The last one first, because settles mostly go in the order of the claim (see `end_leases`).
+      -- The last request first, because `end_leases` searches for one that is still held from the start, and settles
+      -- mostly go in the order of the claim.
       insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
       select
         v_taken.token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
@@ -67,7 +68,7 @@ begin
         ) / 1000 / 1000000.0))
       end,
       v_taken.now, c.deadline_at, c.submitter,
-      -- A call goes on no longer than its request.
+      -- A call may last until the request's deadline at most.
       case
         when c.deadline_at >= v_taken.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_taken.now) * 1000))::integer

@@ -1,4 +1,4 @@
--- lock_messages: Locks messages by number, held or not, queue by queue in name order.
+-- lock_messages: Locks messages by number, queue by queue in the order of the queues' names.
 --
 -- For cancel, deadlines, operators and recovery, which act on requests and hold no lease. A message that is gone is
 -- skipped, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row decides.

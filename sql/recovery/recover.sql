@@ -121,9 +121,12 @@ begin
         where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
       ) as l
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
-        and not (dry_run and coalesce(
-          tidegate_internal.deadline_fate(r.id, r.req_status, r.readiness_deadline_at, r.deadline_at, v_now)
-            <> 'undated', false
+        and not (dry_run and exists (
+          select
+          from tidegate_internal.deadline_fate(
+            r.id, r.req_status, r.readiness_deadline_at, r.deadline_at, v_now
+          ) as f(fate)
+          where f.fate <> 'undated'
         ))
     ) as d
     where d.fate <> 'waits' or d.missing

@@ -58,7 +58,7 @@ impl Contract {
         })?;
         if !connected.json {
             if record {
-                outln!("\n{recorded} observed values are the baseline now");
+                outln!("\nobserved values in the baseline: {recorded}");
             }
             match violated {
                 0 => outln!("\nall {all} hold"),

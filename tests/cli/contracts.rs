@@ -120,7 +120,7 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
     let (code, shown) = check(&["--record"]).await;
     assert_eq!(
         (code, shown[5].as_str()),
-        (Some(3), "2 observed values are the baseline now")
+        (Some(3), "observed values in the baseline: 2")
     );
     let (code, shown) = check(&["--record"]).await;
     assert_eq!(code, Some(0), "{shown:#?}");
@@ -128,7 +128,7 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
         (1, "58500 ms W_retry_le 64350 ms = 1.1 · 58500 58500 "),
         (2, "retry_rate 0.2 retry_rate_le 0.45 = 2 · 0.2 + 0.05 0.2 20 calls"),
         (3, "at_least_once sem at_least_once - no contradiction"),
-        (5, "2 observed values are the baseline now"),
+        (5, "observed values in the baseline: 2"),
         (7, "all 3 hold"),
     ] {
         let words = words.replace("20 calls", "120 calls");
