@@ -6,8 +6,8 @@
 -- a claim that a crash forgets would be sent twice.
 --
 -- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer
--- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Stray messages
--- (see `remove_stray_messages`) are deleted on the way. A request whose worker was lost (its lease ran out) is handed out
+-- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Stray messages (see
+-- `remove_stray_messages`) are deleted on the way. A request whose worker was lost (its lease ran out) is handed out
 -- again, before others, with `attempt` > 1, so that the stage searches for a receipt first; with at_most_once semantics
 -- it ends as outcome_unknown. `attempt` > `attempts_max` means: search, but do not send again.
 create or replace function tidegate.claim_tx(
