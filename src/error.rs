@@ -112,28 +112,7 @@ impl StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
-            return match &error {
-                // A word that this program does not know: the schema is of another version.
-                sqlx::Error::ColumnDecode { source, .. } if source.is::<UnknownWord>() => {
-                    Self::NotMigrated(source.to_string())
-                }
-                sqlx::Error::Io(error) => {
-                    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-                    Self::Unavailable(inner.map_or_else(|| error.to_string(), tls_failure))
-                }
-                sqlx::Error::Tls(error) => Self::Unavailable(match error.downcast_ref() {
-                    Some(error) => tls_failure(error),
-                    None => driver_tls_failure(&error.to_string()),
-                }),
-                sqlx::Error::PoolTimedOut => Self::Unavailable("no connection within the time for it".to_owned()),
-                sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
-                    Self::Unavailable("this program is closing its connections".to_owned())
-                }
-                sqlx::Error::Protocol(detail) => Self::Unavailable(format!(
-                    "the server is not PostgreSQL, or its answer was cut off ({detail})"
-                )),
-                _ => Self::Database(error),
-            };
+            return driver_error(error);
         };
 
         let code = database.code().unwrap_or_default().into_owned();
@@ -171,9 +150,8 @@ impl From<sqlx::Error> for StoreError {
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database
             // or role.
-            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000" | "28P01" => {
-                Self::Unavailable(message)
-            }
+            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28P01" => Self::Unavailable(message),
+            "28000" => Self::Unavailable(login_refusal(message)),
             "25006" => Self::Unavailable(format!("it takes no writes ({message})")),
             // Prepared statements of one session meet another server process, or those of another session.
             "42P05" | "26000" => Self::Unavailable(format!(
@@ -187,6 +165,54 @@ impl From<sqlx::Error> for StoreError {
             _ => Self::Database(error),
         }
     }
+}
+
+/// An error that is no answer of the database.
+fn driver_error(error: sqlx::Error) -> StoreError {
+    match &error {
+        // A word that this program does not know: the schema is of another version.
+        sqlx::Error::ColumnDecode { source, .. } if source.is::<UnknownWord>() => {
+            StoreError::NotMigrated(source.to_string())
+        }
+        sqlx::Error::Io(error) => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            StoreError::Unavailable(inner.map_or_else(|| error.to_string(), tls_failure))
+        }
+        sqlx::Error::Tls(error) => StoreError::Unavailable(match error.downcast_ref() {
+            Some(error) => tls_failure(error),
+            None => driver_tls_failure(&error.to_string()),
+        }),
+        // The driver's message has this beginning once for each of its layers.
+        sqlx::Error::Configuration(error) => {
+            let why = error.to_string().replace("error with configuration: ", "");
+            StoreError::Unavailable(driver_tls_failure(&why))
+        }
+        sqlx::Error::PoolTimedOut => StoreError::Unavailable("no connection within the time for it".to_owned()),
+        sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
+            StoreError::Unavailable("this program is closing its connections".to_owned())
+        }
+        sqlx::Error::Protocol(detail) => StoreError::Unavailable(format!(
+            "the server is not PostgreSQL, or its answer was cut off ({detail})"
+        )),
+        _ => StoreError::Database(error),
+    }
+}
+
+/// What to do for a server that requires another client's certificate.
+const CLIENT_CERTIFICATE: &str = "name a certificate that its ssl_ca_file has signed with sslcert and sslkey";
+
+/// The server's reason for refusing a login, and what to do if TLS was the reason.
+fn login_refusal(message: String) -> String {
+    let remedy = if message.ends_with("no encryption") {
+        "the server may take this user with TLS only: set sslmode=verify-full and sslrootcert"
+    } else if message.contains("client certificate") {
+        CLIENT_CERTIFICATE
+    } else if message.starts_with("certificate authentication failed") {
+        "the common name of the certificate in sslcert has to be the user's name, unless pg_ident.conf maps it"
+    } else {
+        return message;
+    };
+    format!("{message}: {remedy}")
 }
 
 /// The driver's reason why it did not try TLS, and what to do.
@@ -226,10 +252,7 @@ fn tls_failure(error: &rustls::Error) -> String {
             "the server's certificate is not accepted",
             "replace it by one for TLS servers (CA:FALSE), signed by a trusted root",
         ),
-        rustls::Error::AlertReceived(_) => (
-            "the server refused this client's TLS",
-            "name a certificate that its ssl_ca_file has signed with sslcert and sslkey",
-        ),
+        rustls::Error::AlertReceived(_) => ("the server refused this client's TLS", CLIENT_CERTIFICATE),
         _ => ("TLS failed", "check sslmode, sslrootcert, sslcert and sslkey"),
     };
     format!("{what} ({error}): {remedy}")

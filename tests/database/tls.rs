@@ -22,6 +22,8 @@ use crate::{
     worker::lives::{Running, all_stages, options},
 };
 
+const GUIDE: &str = include_str!("../../docs/security.md");
+
 /// The password of `owner`.
 const PASSWORD: &str = "correct-horse";
 
@@ -112,6 +114,7 @@ impl TlsServer {
 
         let files = tempfile::tempdir().unwrap();
         let (certificate, key) = root.sign("tidegate", None);
+        let (owner_certificate, owner_key) = root.sign("owner", None);
         let stranger = Root::new("another root");
         let (strange_certificate, strange_key) = stranger.sign("tidegate", None);
         for (name, text) in [
@@ -119,6 +122,8 @@ impl TlsServer {
             ("other-root.crt", stranger.certificate.pem()),
             ("client.crt", certificate),
             ("client.key", key),
+            ("owner.crt", owner_certificate),
+            ("owner.key", owner_key),
             ("other-client.crt", strange_certificate),
             ("other-client.key", strange_key),
         ] {
@@ -232,6 +237,13 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
             .url(&parameters)
             .replace(&format!("owner:{PASSWORD}"), "tidegate")
     };
+    let without = |parameters: &[&str]| {
+        let url = as_superuser("client");
+        let kept = url
+            .split('&')
+            .filter(|part| !parameters.iter().any(|name| part.starts_with(name)));
+        kept.collect::<Vec<_>>().join("&")
+    };
     for (url, sentence) in [
         (
             server.url(&format!("sslmode=verify-full&sslrootcert={}", other_root.display())),
@@ -249,13 +261,34 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
         ),
         (
             server.url("sslmode=verify-full&sslrootcert=/nowhere/root.crt"),
-            "sslrootcert names the file /nowhere/root.crt, which cannot be read",
+            "which cannot be read",
         ),
-        (server.url("sslmode=disable"), "no encryption"),
+        (
+            server.url("sslmode=disable"),
+            "the server may take this user with TLS only: set sslmode=verify-full and sslrootcert",
+        ),
         (format!("{}?sslmode=require", without_tls.url), "the server has no TLS"),
-        (as_superuser("other-client"), "that its ssl_ca_file has signed"),
+        (
+            as_superuser("other-client"),
+            "name a certificate that its ssl_ca_file has signed with sslcert and sslkey",
+        ),
+        (
+            without(&["sslcert", "sslkey"]),
+            "connection requires a valid client certificate: name a certificate",
+        ),
+        (without(&["sslkey"]), "user auth key and certs must be given together"),
+        (
+            as_superuser("owner"),
+            "the common name of the certificate in sslcert has to be the user's name",
+        ),
     ] {
-        for words in [&["migrate", "--dry-run"][..], &["status"]] {
+        assert!(GUIDE.contains(sentence), "{sentence}");
+        for words in [
+            &["migrate", "--dry-run"][..],
+            &["status"],
+            &["recover"],
+            &["serve", "--listen", "127.0.0.1:0"],
+        ] {
             let refused = run(&url, words).await;
             assert_eq!(refused.status.code(), Some(1), "{url} {words:?}: {}", out(&refused));
             assert!(err(&refused).contains(sentence), "{url} {words:?}: {}", err(&refused));
