@@ -251,14 +251,14 @@ async fn until_all_end(
     outcome
 }
 
-/// The queues that the stages get their requests from.
+/// The queues that the stages get their requests from, and the stages whose kind is missing or has no queue for them.
 ///
 /// # Errors
 ///
-/// [`WorkerError::NoQueue`], a database error.
-pub async fn queues(store: &Store, stages: &Stages) -> Result<Vec<String>, WorkerError> {
+/// A database error.
+pub async fn queues(store: &Store, stages: &Stages) -> Result<(Vec<String>, Vec<(String, Stage)>), WorkerError> {
     let known = store.kinds(None).await?;
-    let mut queues = BTreeSet::new();
+    let (mut queues, mut without) = (BTreeSet::new(), Vec::new());
     for &stage in Stage::ALL {
         for kind in stages.kinds(stage) {
             let found = known.iter().find(|known| known.name == kind);
@@ -266,10 +266,13 @@ pub async fn queues(store: &Store, stages: &Stages) -> Result<Vec<String>, Worke
                 Stage::Readiness => known.readiness_queue.as_ref(),
                 Stage::Tx => Some(&known.tx_queue),
             });
-            queues.insert(queue.ok_or(WorkerError::NoQueue { kind, stage })?.clone());
+            match queue {
+                Some(queue) => drop(queues.insert(queue.clone())),
+                None => without.push((kind, stage)),
+            }
         }
     }
-    Ok(queues.into_iter().collect())
+    Ok((queues.into_iter().collect(), without))
 }
 
 fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {

@@ -41,7 +41,11 @@ impl Worker {
     ///
     /// As [`worker::run`]; [`WorkerError::NoQueue`] for a stage of a kind that is not registered.
     pub async fn start(mut self) -> Result<RunningWorker> {
-        self.options.queues = worker::queues(&self.store, &self.stages).await?;
+        let (queues, without) = worker::queues(&self.store, &self.stages).await?;
+        if let Some((kind, stage)) = without.into_iter().next() {
+            return Err(WorkerError::NoQueue { kind, stage }.into());
+        }
+        self.options.queues = queues;
         let connections = u32::try_from(2 + 3 * self.options.queues.len()).unwrap_or(u32::MAX);
         let store = self.store.with_own_pool(connections);
         let stop = CancellationToken::new();

@@ -70,8 +70,8 @@ pub(crate) struct WorkerFlags {
     )]
     pub(crate) listen_database_url: Option<String>,
 
-    /// A queue to drain (repeatable)
-    #[arg(long = "queue", value_name = "QUEUE", default_values_t = WorkerOptions::default().queues)]
+    /// A queue to drain (repeatable) [default: those of the kinds that it has stages for]
+    #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
 
     /// The worker's name, in leases and in the list of workers [default: host, process id, random]
@@ -180,7 +180,7 @@ mod tests {
             panic!()
         };
         let (options, defaults) = (worker.options(), WorkerOptions::default());
-        assert_eq!(options.queues, defaults.queues);
+        assert!(options.queues.is_empty());
         assert_eq!((options.lease, options.batch), (defaults.lease, defaults.batch));
         assert_eq!(format!("{simulate:?}"), format!("{:?}", SimulateOptions::default()));
 

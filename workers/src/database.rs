@@ -14,10 +14,10 @@ use crate::cli::WorkerFlags;
 /// lives.
 ///
 /// Besides the connection that listens, a worker needs one for maintenance and up to three for each queue; `more` are
-/// added.
+/// added. Which queues it has without `--queue` is not known yet: three and fewer have enough.
 pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
     let location = worker.database.clone().locate().await?;
-    let connections = 1 + 3 * worker.options().queues.len() + more;
+    let connections = 1 + 3 * worker.options().queues.len().max(3) + more;
     let pool = database::connect(&location.url, &settings(u32::try_from(connections)?))
         .await
         .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;

@@ -78,6 +78,14 @@ async fn run_worker(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let mut options = database::options(flags)?;
+    if options.queues.is_empty() {
+        (options.queues, _) = worker::queues(&store, &stages).await?;
+    }
+    anyhow::ensure!(
+        !options.queues.is_empty(),
+        "the database has no kind that this worker has a stage for: make one with `tidegate kind add`, and name it \
+         with --kind"
+    );
     let Some(address) = flags.metrics_listen else {
         return Ok(worker::run(store, stages, options, shutdown).await?);
     };

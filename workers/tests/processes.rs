@@ -53,6 +53,15 @@ async fn until(database: &TestDatabase, what: &str, from: &str, expected: i64) {
     eventually(what, || async { count(database, from).await == expected }).await;
 }
 
+/// A database with neither kinds nor queues.
+async fn without_kinds() -> TestDatabase {
+    let database = TestDatabase::uninitialised().await;
+    database
+        .execute("delete from tidegate.kind; delete from tidegate.queue")
+        .await;
+    database
+}
+
 async fn invariants_hold(database: &TestDatabase) {
     let violations = support::invariants::violations(&database.pool).await;
     assert_eq!(violations, Vec::<String>::new());
@@ -231,6 +240,35 @@ async fn a_stopped_worker_holds_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_without_named_queues_drains_those_of_its_kinds() {
+    let database = without_kinds().await;
+    for statement in ["payout', 'direct", "report', 'decrypt", "other', 'direct"] {
+        database
+            .execute(&format!("select tidegate.kind_add('{statement}')"))
+            .await;
+    }
+    for kind in ["payout", "report", "other"] {
+        database.submit(kind).await;
+    }
+    let worker = simulate(
+        &database,
+        "any",
+        &["--kind", "payout:direct", "--kind", "report:decrypt"],
+    );
+
+    let others = "tidegate.request where req_status <> 'completed'";
+    until(&database, "the requests of its kinds complete", others, 1).await;
+    stop(worker).await;
+    assert_eq!(count(&database, "tidegate.request where kind = 'other'").await, 1);
+    assert_eq!(
+        database
+            .text("select array_to_string(queues, ' ') from tidegate.worker where name = 'any'")
+            .await,
+        Some("payout report report_readiness".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_serves_metrics_at_the_given_address() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
@@ -243,7 +281,7 @@ async fn a_worker_serves_metrics_at_the_given_address() {
         let answer = client.get(&address).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
-        assert!(text.contains("tidegate_database_connections_max 11\n"), "{text}");
+        assert!(text.contains("tidegate_database_connections_max 14\n"), "{text}");
         text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
     })
     .await;
@@ -255,6 +293,7 @@ async fn a_worker_serves_metrics_at_the_given_address() {
 async fn a_worker_that_cannot_start_prints_what_to_do() {
     let empty = TestDatabase::empty().await;
     let ready = TestDatabase::new().await;
+    let no_kinds = without_kinds().await;
     ready
         .execute("update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'")
         .await;
@@ -263,6 +302,11 @@ async fn a_worker_that_cannot_start_prints_what_to_do() {
         (&empty.url, "simulate", "tidegate migrate"),
         (&ready.url, "simulate", "kind \"direct\" has exactly_once"),
         (&ready.url, "simulate --queue nope", "there is no queue \"nope\""),
+        (
+            &no_kinds.url,
+            "http --send-url http://127.0.0.1:1/",
+            "name it with --kind",
+        ),
     ] {
         let mut command = command(&arguments.split(' ').collect::<Vec<_>>());
         let output = command.env("DATABASE_URL", url).output().await.unwrap();
