@@ -59,6 +59,19 @@ async fn printed(example: &str, database: &TestDatabase) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+#[test]
+fn the_quickstart_shows_the_example_as_it_is() {
+    let (page, example) = (
+        include_str!("../../docs/start-rust.md"),
+        include_str!("../../examples/hello.rs"),
+    );
+    let (_, code) = example.split_once("\n\n").unwrap();
+    assert!(
+        page.contains(&format!("```rust,ignore\n{code}```")),
+        "docs/start-rust.md has other code"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hello_is_short_and_prints_the_response_and_once_more_that_of_the_same_key() {
     let source = include_str!("../../examples/hello.rs");
