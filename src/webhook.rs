@@ -7,6 +7,7 @@
 mod address;
 mod attempt;
 mod guard;
+mod retry_after;
 mod signature;
 
 use std::{sync::Arc, time::Duration};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::attempt::{Clients, again};
 pub use self::{
     address::{Reach, reach},
+    retry_after::retry_after,
     signature::{TOLERANCE, sign, verify},
 };
 use crate::{

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use reqwest::{
     Client, Response, StatusCode, Url,
     dns::Resolve,
-    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderMap},
     redirect::Policy,
 };
 use serde::Serialize;
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{
     guard::{Guard, admit},
+    retry_after::retry_after,
     signature::sign,
 };
 use crate::{
@@ -129,7 +130,6 @@ pub(super) fn again(error: String) -> Attempted {
 /// Evaluates an answer: 2xx accepts, 410 refuses permanently; any other, a redirect too, is retried.
 fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
     let number = status.as_u16();
-    let wait = headers.get(RETRY_AFTER);
     if status.is_success() {
         Attempted::Delivered { status: number }
     } else if status == StatusCode::GONE {
@@ -141,19 +141,9 @@ fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
         Attempted::Retry {
             status: Some(number),
             error: format!("the receiver answered {status}"),
-            wait: wait.and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
+            wait: retry_after(headers),
         }
     }
-}
-
-/// Seconds or an HTTP-date (RFC 9110, section 10.2.3); the policy's cap bounds it.
-fn retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
-    let text = text.trim();
-    if let Ok(seconds) = text.parse::<u32>() {
-        return Some(Duration::from_secs(seconds.into()));
-    }
-    let then = DateTime::parse_from_rfc2822(text).ok()?;
-    (then.to_utc() - now).to_std().ok()
 }
 
 async fn drain(mut response: Response) {
@@ -181,18 +171,6 @@ fn reason(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_receiver_may_ask_for_time_in_seconds_or_by_a_date() {
-        let now = "2026-10-21T07:28:00Z".parse().unwrap();
-        let seconds = |count| Some(Duration::from_secs(count));
-
-        assert_eq!(retry_after(" 120 ", now), seconds(120));
-        assert_eq!(retry_after("Wed, 21 Oct 2026 07:29:00 GMT", now), seconds(60));
-        assert_eq!(retry_after("Wed, 21 Oct 2026 07:27:00 GMT", now), None);
-        assert_eq!(retry_after("soon", now), None);
-        assert_eq!(retry_after("-1", now), None);
-    }
 
     #[test]
     fn only_2xx_accepts_and_only_410_refuses_permanently() {

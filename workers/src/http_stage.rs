@@ -21,7 +21,6 @@ mod header;
 mod options;
 mod outcome;
 mod receipt;
-mod retry_after;
 mod service;
 mod url_template;
 
@@ -33,7 +32,6 @@ use tidegate::{
     stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
 };
 
-pub(crate) use self::retry_after::retry_after;
 use self::service::Service;
 pub use self::{
     header::{HeaderLine, header_map},

@@ -6,11 +6,11 @@ use reqwest::StatusCode;
 use tidegate::{
     request::RequestError,
     stage::{Check, Receipt, Sent},
+    webhook::retry_after,
 };
 
 use super::{
     receipt::{read_problem, read_receipt},
-    retry_after,
     service::{Answer, NoAnswer},
 };
 

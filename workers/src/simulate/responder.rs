@@ -4,9 +4,10 @@ use std::{pin::Pin, time::Duration};
 
 use reqwest::{Url, header::HeaderMap, redirect};
 use serde_json::Value;
-use tidegate::store::{Response, Store};
-
-use crate::http_stage::retry_after;
+use tidegate::{
+    store::{Response, Store},
+    webhook::retry_after,
+};
 
 /// Why a response was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `Retry-After` of a service: RFC 9110, section 10.2.3.
+//! The header `Retry-After` of other services' answers: RFC 9110, section 10.2.3.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,8 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The `Retry-After` of an answer that came just now: seconds or an HTTP-date; a day at most.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+#[must_use]
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     retry_after_at(headers, SystemTime::now())
 }
 
@@ -50,6 +51,7 @@ mod tests {
     fn seconds_and_dates_are_read_and_nonsense_is_not() {
         let seconds = |count| Some(Duration::from_secs(count));
         assert_eq!(read("7", None), seconds(7));
+        assert_eq!(read(" 120 ", None), seconds(120));
         assert_eq!(read("0", None), seconds(0));
         assert_eq!(read("99999999999999999999999", None), seconds(86400));
         assert_eq!(read("Wed, 21 Oct 2026 07:28:30 GMT", None), seconds(30));
