@@ -1,6 +1,6 @@
 -- $1 batch
 select
-  request_id, id, nonce, url, host_port, allow_private, secrets, attempt,
-  extract(epoch from claimed_at)::bigint as claimed_at,
+  request_id, id, nonce, url, host_port, coalesce(allow_private, false) as allow_private, secrets,
+  attempt, extract(epoch from claimed_at)::bigint as claimed_at,
   lease_ms, timeout_ms, kind, req_status::text as status, response, error, finished_at
 from tidegate.webhook_claim($1);

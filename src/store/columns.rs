@@ -71,6 +71,19 @@ column_type!(RequestError, Json<JsonText>, |Json(error)| {
     })
 });
 
+/// A time in a column of milliseconds; the database stores none below 0.
+pub(super) struct Milliseconds(Duration);
+
+column_type!(Milliseconds, i32, |number| Ok::<_, Infallible>(Self(
+    from_milliseconds(number)
+)));
+
+impl From<Milliseconds> for Duration {
+    fn from(Milliseconds(duration): Milliseconds) -> Self {
+        duration
+    }
+}
+
 /// The JSON in a column, as it was stored: numbers keep all their digits.
 pub(super) fn json(row: &PgRow, column: &str) -> sqlx::Result<Option<Box<RawValue>>> {
     Ok(row.try_get::<Option<Json<_>>, _>(column)?.map(|Json(json)| json))

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
-use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, types::Json};
 use uuid::Uuid;
 
 use super::{
     Store, Submission, Submitted,
-    columns::{from_milliseconds, json, milliseconds},
+    columns::{Milliseconds, milliseconds},
 };
 use crate::{
     error::Result,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A claimed delivery.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct Delivery {
     /// The request that has ended.
     pub request_id: RequestId,
@@ -38,43 +38,22 @@ pub struct Delivery {
     /// When it was claimed, by the database's clock, in seconds since 1970.
     pub claimed_at: i64,
     /// The length of its lease, from before the claim.
+    #[sqlx(rename = "lease_ms", try_from = "Milliseconds")]
     pub lease: Duration,
     /// How long the receiver may take.
+    #[sqlx(rename = "timeout_ms", try_from = "Milliseconds")]
     pub timeout: Duration,
     /// The request's kind, in snake case.
     pub kind: String,
     /// The status it ended in.
     pub status: Status,
     /// Its response.
+    #[sqlx(json(nullable))]
     pub response: Option<Box<RawValue>>,
     /// Its error.
     pub error: Option<RequestError>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
-}
-
-impl FromRow<'_, PgRow> for Delivery {
-    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
-        let length = |column| Ok::<_, sqlx::Error>(from_milliseconds(row.try_get::<i32, _>(column)?));
-        Ok(Self {
-            request_id: row.try_get("request_id")?,
-            id: row.try_get("id")?,
-            nonce: row.try_get("nonce")?,
-            url: row.try_get("url")?,
-            host_port: row.try_get("host_port")?,
-            allow_private: row.try_get::<Option<_>, _>("allow_private")?.unwrap_or(false),
-            secrets: row.try_get("secrets")?,
-            attempt: row.try_get("attempt")?,
-            claimed_at: row.try_get("claimed_at")?,
-            lease: length("lease_ms")?,
-            timeout: length("timeout_ms")?,
-            kind: row.try_get("kind")?,
-            status: row.try_get("status")?,
-            response: json(row, "response")?,
-            error: row.try_get("error")?,
-            finished_at: row.try_get("finished_at")?,
-        })
-    }
 }
 
 /// The outcome of one attempt.
