@@ -6,7 +6,6 @@ mod high_load;
 mod intervals;
 mod properties;
 mod samples;
-mod traps;
 
 const fn milliseconds(count: u64) -> Duration {
     Duration::from_millis(count)
