@@ -31,14 +31,13 @@ mod webhook;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
 use self::table::table;
 use crate::{
     config::{DatabaseArgs, DatabaseLocation},
-    database::{self, PoolSettings},
+    database::PoolSettings,
     embedded_postgres,
     request::RequestId,
     store::Store,
@@ -215,24 +214,19 @@ impl GlobalArgs {
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
         let json = self.json;
         let location = self.database.locate().await?;
-        let pool = database::connect(&location.url, settings)
-            .await
-            .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
-        let store = Store::new(pool);
-        store.check_ready().await?;
+        let store = location.open(settings).await?;
         Ok(Connected { store, location, json })
     }
 }
 
 impl Connected {
     /// Prints figures as JSON, or by `print`.
-    fn print<T: Serialize>(&self, figures: &T, print: impl FnOnce(&T)) -> anyhow::Result<()> {
+    fn print<T: Serialize>(&self, figures: &T, print: impl FnOnce(&T)) -> anyhow::Result<ExitCode> {
         if self.json {
-            print_json(figures)?;
-        } else {
-            print(figures);
+            return print_json(figures);
         }
-        Ok(())
+        print(figures);
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Prints rows as JSON, or as a table with this header; without rows, prints the sentence `none`.

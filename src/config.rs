@@ -5,7 +5,11 @@ use std::{fs, path::PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use crate::embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options};
+use crate::{
+    database::{self, PoolSettings},
+    embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options},
+    store::Store,
+};
 
 /// The hidden subcommand of each of Tidegate's programs that stops the embedded server when no process uses it any
 /// more.
@@ -89,6 +93,20 @@ impl DatabaseLocation {
             url: server.url(EMBEDDED_DATABASE),
             embedded: Some(server),
         })
+    }
+
+    /// A store over it, which is of this version.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be reached, or is not of this version.
+    pub async fn open(&self, settings: &PoolSettings) -> anyhow::Result<Store> {
+        let pool = database::connect(&self.url, settings)
+            .await
+            .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
+        let store = Store::new(pool);
+        store.check_ready().await?;
+        Ok(store)
     }
 
     /// Whether this is the embedded server.

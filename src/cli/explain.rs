@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 
-use super::{GlobalArgs, print_json, table::plain};
+use super::{GlobalArgs, table::plain};
 use crate::request::RequestId;
 
 pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<ExitCode> {
@@ -14,22 +14,20 @@ pub(super) async fn run(global: GlobalArgs, id: RequestId) -> anyhow::Result<Exi
     let outlook = connected.store.outlook(id).await?;
     let outlook = outlook.with_context(|| format!("there is no request {id}"))?;
     let seconds = outlook.eta.map_or(0, |eta| eta.retry_after.as_secs());
-    if connected.json {
-        return print_json(&json!({
-            "job_id": id,
-            "kind": outlook.kind,
-            "state": outlook.status,
-            "retry_after_seconds": seconds,
-            "reasons": reasons,
-        }));
-    }
-
-    outln!("{} {id} is {}", outlook.kind, outlook.status);
-    for reason in &reasons {
-        outln!("  {}", plain(&reason.sentence));
-    }
-    if !outlook.status.is_terminal() {
-        outln!("ask again in {seconds} s");
-    }
-    Ok(ExitCode::SUCCESS)
+    let figures = json!({
+        "job_id": id,
+        "kind": outlook.kind,
+        "state": outlook.status,
+        "retry_after_seconds": seconds,
+        "reasons": reasons,
+    });
+    connected.print(&figures, |_| {
+        outln!("{} {id} is {}", outlook.kind, outlook.status);
+        for reason in &reasons {
+            outln!("  {}", plain(&reason.sentence));
+        }
+        if !outlook.status.is_terminal() {
+            outln!("ask again in {seconds} s");
+        }
+    })
 }

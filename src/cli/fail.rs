@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::{GlobalArgs, print_json, table::plain};
+use super::{GlobalArgs, table::plain};
 use crate::{
     request::{RequestId, Status},
     store::Failed,
@@ -25,12 +25,9 @@ impl Fail {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
         match connected.store.fail_request(self.id, &self.reason).await? {
-            Failed::Failed if connected.json => {
-                print_json(&json!({ "outcome": "failed", "job_id": self.id, "state": Status::Failure }))
-            }
             Failed::Failed => {
-                outln!("{} has failed: {}", self.id, plain(&self.reason));
-                Ok(ExitCode::SUCCESS)
+                let failed = json!({ "outcome": "failed", "job_id": self.id, "state": Status::Failure });
+                connected.print(&failed, |_| outln!("{} has failed: {}", self.id, plain(&self.reason)))
             }
             Failed::Ended(status) => bail!("request {} is {status}; only a live request can be failed", self.id),
             Failed::Unknown => bail!("there is no request {}", self.id),

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    GlobalArgs, print_json,
+    GlobalArgs,
     table::{or_dash, time},
 };
 use crate::api_key::{ApiKey, Scope};
@@ -57,25 +57,22 @@ impl Key {
                     ApiKey::generate().context("the operating system has no random numbers")?
                 };
                 let created = store.key_create(&key, &name, &scopes, submitter.as_deref()).await?;
-                if connected.json {
-                    let mut shown = json!({
-                        "id": key.id(), "name": name, "scopes": scopes, "submitter": created.submitter,
-                        "created": created.created,
-                    });
-                    if !from_stdin {
-                        shown["key"] = key.expose().into();
-                    }
-                    return print_json(&shown);
-                } else if from_stdin {
-                    outln!("{}", key.id());
-                } else {
+                let mut shown = json!({
+                    "id": key.id(), "name": name, "scopes": scopes, "submitter": created.submitter,
+                    "created": created.created,
+                });
+                if from_stdin {
+                    return connected.print(&shown, |_| outln!("{}", key.id()));
+                }
+                shown["key"] = key.expose().into();
+                connected.print(&shown, |_| {
                     outln!("{}", key.expose());
                     eprintln!("this is the only time it is shown; its id is {}", key.id());
-                }
+                })
             }
             Self::List => {
                 let header = "id  name  scopes  submitter  created  revoked";
-                return connected.print_rows(store.key_list().await?, "there is no API key", header, |key| {
+                connected.print_rows(store.key_list().await?, "there is no API key", header, |key| {
                     [
                         key.id,
                         key.name,
@@ -84,20 +81,13 @@ impl Key {
                         time(key.created_at),
                         or_dash(key.revoked_at.map(time)),
                     ]
-                });
+                })
             }
-            Self::Revoke { id } => {
-                let key = store.key_revoke(&id).await?;
-                if connected.json {
-                    return print_json(&key);
-                } else if key.revoked {
-                    outln!("{id} ({}) revoked", key.name);
-                } else {
-                    outln!("{id} ({}) was revoked before", key.name);
-                }
-            }
+            Self::Revoke { id } => connected.print(&store.key_revoke(&id).await?, |key| {
+                let done = if key.revoked { "revoked" } else { "was revoked before" };
+                outln!("{id} ({}) {done}", key.name);
+            }),
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{GlobalArgs, print_json};
+use super::GlobalArgs;
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -20,16 +20,14 @@ impl Queues {
     pub(super) async fn set_paused(self, global: GlobalArgs, paused: bool) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
         let changed = connected.store.pause(self.queue.as_deref(), paused).await?;
-        if connected.json {
-            return print_json(&changed);
-        }
-        let state = if paused { "paused" } else { "resumed" };
-        if changed.is_empty() {
-            outln!("nothing changed: already {state}");
-        }
-        for queue in changed {
-            outln!("{state} {queue}");
-        }
-        Ok(ExitCode::SUCCESS)
+        connected.print(&changed, |changed| {
+            let state = if paused { "paused" } else { "resumed" };
+            if changed.is_empty() {
+                outln!("nothing changed: already {state}");
+            }
+            for queue in changed {
+                outln!("{state} {queue}");
+            }
+        })
     }
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{json, value::RawValue};
 
-use super::{GlobalArgs, print_json};
+use super::GlobalArgs;
 use crate::store::{Admission, Submission, Submitted};
 
 #[derive(Debug, Args)]
@@ -81,17 +81,16 @@ impl Submit {
             eta => eta,
         };
         let seconds = eta.map_or(0, |eta| eta.retry_after.as_secs());
-        if connected.json {
-            return print_json(&json!({
-                "job_id": ticket.id,
-                "outcome": outcome,
-                "state": ticket.status,
-                "position": ticket.position,
-                "retry_after_seconds": seconds,
-            }));
-        }
-        outln!("{}", ticket.id);
-        eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
-        Ok(ExitCode::SUCCESS)
+        let figures = json!({
+            "job_id": ticket.id,
+            "outcome": outcome,
+            "state": ticket.status,
+            "position": ticket.position,
+            "retry_after_seconds": seconds,
+        });
+        connected.print(&figures, |_| {
+            outln!("{}", ticket.id);
+            eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
+        })
     }
 }

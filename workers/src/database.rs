@@ -18,11 +18,7 @@ use crate::cli::WorkerFlags;
 pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
     let location = worker.database.clone().locate().await?;
     let connections = 1 + 3 * worker.options().queues.len().max(3) + more;
-    let pool = database::connect(&location.url, &settings(u32::try_from(connections)?))
-        .await
-        .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
-    let store = Store::new(pool);
-    store.check_ready().await?;
+    let store = location.open(&settings(u32::try_from(connections)?)).await?;
     Ok((store, location))
 }
 
