@@ -1,12 +1,12 @@
 //! `tidegate gate`
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde_json::{json, value::to_raw_value};
+use serde_json::json;
 
-use super::{Connected, GlobalArgs, print_json, table::time};
+use super::{Connected, GlobalArgs, table::time};
 use crate::{
     error::StoreError,
     store::{Gate as GateRow, GateHold, QuotaMarks, Store, Watched},
@@ -92,14 +92,10 @@ impl Gate {
             Some(Action::Remove(which)) => {
                 let name = which.one()?.gate();
                 let removed = store.quota_remove(&name).await?;
-                if connected.json {
-                    return print_json(&json!({ "name": name, "removed": removed }));
-                } else if removed {
-                    outln!("removed the quota of {name}");
-                } else {
-                    outln!("nothing changed: there is no quota of {name}");
-                }
-                return Ok(ExitCode::SUCCESS);
+                return connected.print(&json!({ "name": name, "removed": removed }), |_| match removed {
+                    true => outln!("removed the quota of {name}"),
+                    false => outln!("nothing changed: there is no quota of {name}"),
+                });
             }
             Some(Action::Set { which, high, low, mode }) => {
                 let watched = which.one()?;
@@ -138,26 +134,10 @@ impl Gate {
 
 async fn set(store: &Store, watched: &Watched, marks: QuotaMarks) -> anyhow::Result<bool> {
     let gate = store.gates(Some(&watched.gate())).await?.pop();
-    let set = if let Watched::Queue(queue) = watched {
-        if gate.is_none() {
-            bail!("there is no queue \"{queue}\"");
-        }
-        let mut settings = BTreeMap::new();
-        for (mark, value) in [
-            ("high_water", marks.high_water.map(|mark| json!(mark))),
-            ("low_water", marks.low_water.map(|mark| json!(mark))),
-            ("mode", marks.mode.map(|mode| json!(mode))),
-        ] {
-            if let Some(value) = value {
-                settings.insert(format!("{queue}.{mark}"), to_raw_value(&value)?);
-            }
-        }
-        store
-            .config_set_many(&settings)
-            .await
-            .map(|changes| !changes.is_empty())
-    } else {
-        store.quota_set(watched, marks).await
+    let set = match watched {
+        Watched::Queue(queue) if gate.is_none() => bail!("there is no queue \"{queue}\""),
+        Watched::Queue(queue) => store.gate_set(queue, marks).await.map(|changed| !changed.is_empty()),
+        _ => store.quota_set(watched, marks).await,
     };
     match (set, gate.and_then(|gate| contradicted_mark(&gate, marks))) {
         (Err(StoreError::Misuse(message)), Some(why)) => bail!("{message}; {why}"),

@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::{json, value::to_raw_value};
 use sqlx::FromRow;
 use utoipa::ToSchema;
 
-use super::Store;
+use super::{ConfigChange, Store};
 use crate::error::Result;
 
 /// A gate: a queue's, or the quota of a kind or a submitter.
@@ -78,14 +79,14 @@ impl Watched {
     }
 }
 
-/// The marks and the mode of a quota; a value that is none does not change.
+/// The marks and the mode of a gate; a value that is none does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaMarks {
-    /// How many requests in queues close it; a new one needs it.
+    /// The depth that closes it, of a quota: how many requests in queues; a new quota needs it.
     pub high_water: Option<i32>,
-    /// How many open it again; of a new one, half of `high_water`.
+    /// The depth that opens it again; of a new quota, half of `high_water`.
     pub low_water: Option<i32>,
-    /// `strict` or `soft`; of a new one, `strict`.
+    /// `strict` or `soft`; of a new quota, `strict`.
     pub mode: Option<&'static str>,
 }
 
@@ -184,6 +185,22 @@ impl Store {
             GateHold::Release => None,
         };
         run!(self, fetch_one query_scalar "gate_force.sql"(name, state, self.actor.as_deref()))
+    }
+
+    /// Sets the marks and the mode of an existing gate by its name, as settings; returns those that changed.
+    ///
+    /// # Errors
+    ///
+    /// Unknown gate, invalid marks, a database error.
+    pub async fn gate_set(&self, name: &str, marks: QuotaMarks) -> Result<Vec<ConfigChange>> {
+        let marks = [
+            ("high_water", json!(marks.high_water)),
+            ("low_water", json!(marks.low_water)),
+            ("mode", json!(marks.mode)),
+        ];
+        let given = marks.iter().filter(|(_, value)| !value.is_null());
+        let settings = given.filter_map(|(mark, value)| Some((format!("{name}.{mark}"), to_raw_value(value).ok()?)));
+        self.config_set_many(&settings.collect()).await
     }
 
     /// Makes or changes the quota of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.

@@ -8,7 +8,7 @@ use axum::{
     http::request::Parts,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
-use serde_json::{Number, json, value::to_raw_value};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use super::{AdminStore, Answer, GatePath, PAGE, PAGE_MAX, QueuePath, history};
@@ -19,7 +19,7 @@ use crate::{
         openapi::refusals::{Call, Changing, OfQueue, Refusals, WithBody, WithQuery},
         problem::{INVALID_PARAMETER, Problem},
     },
-    store::{ConfigChange, Gate, GateChange, GateHold, Store},
+    store::{ConfigChange, Gate, GateChange, GateHold, QuotaMarks, Store},
 };
 
 /// Gates.
@@ -57,7 +57,7 @@ pub(super) struct GateMarks {
 }
 
 /// Whether a gate counts exactly.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
     Strict,
@@ -106,14 +106,12 @@ impl GateMarks {
     /// Sets the marks of an existing gate; answers with the gate as it is afterwards.
     pub(super) async fn set(&self, store: &Store, path: &impl GatePath) -> Answer<MarkedGate> {
         let gate = find(store, path).await?.name;
-        let marks = [
-            ("high_water", json!(self.high_water)),
-            ("low_water", json!(self.low_water)),
-            ("mode", json!(self.mode)),
-        ];
-        let given = marks.iter().filter(|(_, mark)| !mark.is_null());
-        let settings = given.filter_map(|(name, mark)| Some((format!("{gate}.{name}"), to_raw_value(mark).ok()?)));
-        let changed = store.config_set_many(&settings.collect()).await?;
+        let marks = QuotaMarks {
+            high_water: self.high_water,
+            low_water: self.low_water,
+            mode: self.mode.map(Mode::word),
+        };
+        let changed = store.gate_set(&gate, marks).await?;
         let gate = find(store, path).await?;
         Ok(JsonAnswer(MarkedGate { gate, changed }))
     }
