@@ -20,32 +20,16 @@ begin
 end;
 $$;
 
-do $$
-declare
-  v_source record;
-begin
-  for v_source in
-    select s.name, s.changes
-    from (values
-      ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'),
-      ('policy', 'insert or update or delete'),
-      ('setting', 'update'), ('breaker', 'insert or delete'),
-      -- Not when a gate closes or opens.
-      ('gate', 'insert or update of queue, kind, submitter, mode, high_water, forced or delete')
-    ) as s(name, changes)
-    where not exists (
-      select from pg_catalog.pg_trigger as t
-      where t.tgrelid = format('tidegate.%I', s.name)::regclass and t.tgname = 'submit_terms'
-    )
-  loop
-    execute format(
-      'create constraint trigger submit_terms after %s on tidegate.%I deferrable initially deferred
-       for each row execute function tidegate_internal.refresh_terms()',
-      v_source.changes, v_source.name
-    );
-  end loop;
-end;
-$$;
+select tidegate_internal.constraint_trigger(
+  'submit_terms', s.name, s.changes, 'execute function tidegate_internal.refresh_terms()'
+)
+from (values
+  ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'),
+  ('policy', 'insert or update or delete'),
+  ('setting', 'update'), ('breaker', 'insert or delete'),
+  -- Not when a gate closes or opens.
+  ('gate', 'insert or update of queue, kind, submitter, mode, high_water, forced or delete')
+) as s(name, changes);
 
 -- `migrate` may have changed `wanted_terms`.
 delete from tidegate.submit_terms;

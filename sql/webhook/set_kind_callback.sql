@@ -7,11 +7,8 @@ create or replace function tidegate.set_kind_callback(kind text, url text)
 declare
   v_before text;
 begin
+  perform tidegate_internal.require_kind(set_kind_callback.kind);
   select k.callback_url into v_before from tidegate.kind as k where k.name = set_kind_callback.kind for update;
-  if not found then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', set_kind_callback.kind),
-      hint = 'select name from tidegate.kind';
-  end if;
   update tidegate.kind as k set callback_url = set_kind_callback.url where k.name = set_kind_callback.kind;
   return v_before;
 end;
