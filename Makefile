@@ -101,6 +101,11 @@ test-book: setup ## Run the commands of the manual, and compare what quickstarts
 	cargo build -p tidegate -p tidegate-workers --bins
 	tests/book/run $(T)
 
+.PHONY: reference
+reference: setup ## Write the pages of the manual that come from the programs and the database
+	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference
+	TIDEGATE_REFERENCE=write cargo test -p tidegate-workers --test processes -- commands
+
 .PHONY: lint
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check

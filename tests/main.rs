@@ -71,6 +71,7 @@ mod house {
     pub mod formulas;
     pub mod lengths;
     pub mod links;
+    pub mod reference;
     pub mod sql_docs;
     pub mod state_machine_docs;
     pub mod tidy;

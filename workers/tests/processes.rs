@@ -6,6 +6,8 @@ mod support;
 
 #[path = "processes/breaker.rs"]
 mod breaker;
+#[path = "processes/commands.rs"]
+mod commands;
 #[path = "processes/timeouts.rs"]
 mod timeouts;
 

@@ -1,0 +1,138 @@
+//! Is the reference that of the program? `make reference` writes what these tests compare.
+
+use std::{env, fs};
+
+use crate::support::TestDatabase;
+
+use super::tidy::root;
+
+const BEGINNING: &str = "\
+# Lists from the database
+
+`make reference` writes this page from a migrated database, and a test compares them. `psql` shows the same, with all columns:
+`\\df+ tidegate.*`, `\\dv+ tidegate.*`, `\\d+ tidegate.kind`.
+";
+
+const SETTINGS: &str = "
+## Settings
+
+By their documented names, as `tidegate config` takes them ([how](operations.md#change-limits-while-it-runs)). `QUEUE`, `KIND` and `STAGE`
+stand for a name. Defaults are those of a new row; a kind with another deadline comes with [others](policies.md#what-a-kind-comes-with).
+Quotas have the settings of a gate, under names such as `kind KIND.high_water`.
+
+| name | unit | default | meaning |
+|---|---|---|---|
+";
+
+/// The example has one kind with both stages; the others differ in nothing but their names.
+const SETTINGS_ROWS: &str = r"
+select format('| `%s` | %s | %s | %s |', s.name, s.unit, s.defaults, s.comment)
+from (
+  select
+    n.name, coalesce(c.unit, '') as unit, c.comment, min(c.ordinality) as ordinality,
+    case when count(distinct coalesce(c.default_value, '')) > 1
+      then string_agg(format('%s: %s', split_part(c.name, '.', 2), coalesce(c.default_value, 'none')), ', ' order by c.name)
+      else coalesce(min(c.default_value), 'none') end as defaults
+  from (select c.*, row_number() over () as ordinality from tidegate.config as c) as c
+  cross join lateral (
+    select regexp_replace(regexp_replace(regexp_replace(
+      c.name, '^(readiness|tx)\.', 'QUEUE.'), '^public_decrypt', 'KIND'), '^KIND\.(readiness|tx)\.', 'KIND.STAGE.')
+  ) as n (name)
+  where c.name !~ '^(direct|input_proof|user_decrypt)'
+  group by n.name, c.unit, c.comment
+) as s
+order by s.ordinality";
+
+const FUNCTIONS: &str = "
+## Functions
+
+Of schema `tidegate`, for the [roles](operations.md#roles) that may call them; `tidegate_admin` may call all.
+
+| function | roles | does |
+|---|---|---|
+";
+
+const FUNCTIONS_ROWS: &str = "
+select format('| `%s(%s)` | %s | %s |', p.proname, pg_get_function_arguments(p.oid), r.roles,
+  split_part(obj_description(p.oid, 'pg_proc'), E'\\n\\n', 1))
+from pg_proc as p
+cross join lateral (
+  select string_agg(role, ', ' order by role)
+  from unnest(array['admin', 'api', 'reader', 'worker']) as role
+  where has_function_privilege('tidegate_' || role, p.oid, 'execute')
+    and (role <> 'admin' or not has_function_privilege('tidegate_api', p.oid, 'execute')
+      and not has_function_privilege('tidegate_reader', p.oid, 'execute')
+      and not has_function_privilege('tidegate_worker', p.oid, 'execute'))
+) as r (roles)
+where p.pronamespace = 'tidegate'::regnamespace and r.roles is not null
+order by p.proname, p.oid::regprocedure::text";
+
+const VIEWS: &str = "
+## Views
+
+| view | shows |
+|---|---|
+";
+
+const VIEWS_ROWS: &str = "
+select format('| `%s` | %s |', c.relname, split_part(obj_description(c.oid, 'pg_class'), E'\\n\\n', 1))
+from pg_class as c
+where c.relnamespace = 'tidegate'::regnamespace and c.relkind = 'v'
+order by c.relname";
+
+const INVARIANTS: &str = "
+## Invariants
+
+What `tidegate doctor` checks; [doctor](operations.md#doctor) has what to do about a violation.
+
+| invariant | holds when |
+|---|---|
+";
+
+const INVARIANTS_ROWS: &str = "select format('| `%s` | %s |', name, says) from tidegate.invariant";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lists_from_the_database_are_those_of_the_database() {
+    let database = TestDatabase::new().await;
+    let mut page = BEGINNING.to_owned();
+    for (beginning, rows) in [
+        (SETTINGS, SETTINGS_ROWS),
+        (FUNCTIONS, FUNCTIONS_ROWS),
+        (VIEWS, VIEWS_ROWS),
+        (INVARIANTS, INVARIANTS_ROWS),
+    ] {
+        let rows: Vec<String> = sqlx::query_scalar(rows).fetch_all(&database.pool).await.unwrap();
+        assert!(rows.len() > 20, "{beginning}: {} rows", rows.len());
+        page += beginning;
+        for row in rows {
+            page += &format!("{}\n", row.replace('\n', " ").replace('<', "\\<"));
+        }
+    }
+    let path = root().join("docs/database.md");
+    match env::var("TIDEGATE_REFERENCE").as_deref() {
+        Ok("write") => fs::write(path, page).unwrap(),
+        _ => assert_eq!(fs::read_to_string(path).unwrap(), page, "run `make reference`"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operations_page_has_what_to_do_about_each_violation() {
+    let database = TestDatabase::new().await;
+    let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let (_, table) = page.split_once("| violation | what to do |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let listed: Vec<&str> = table.split('`').skip(1).step_by(2).collect();
+    let names: Vec<String> = sqlx::query_scalar("select name from tidegate.invariant")
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+    let is_listed = |name: &String| {
+        let is = |listed: &&str| match listed.strip_suffix('…') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == listed,
+        };
+        listed.iter().any(is)
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !is_listed(name)).collect();
+    assert!(names.len() > 50 && missing.is_empty(), "{missing:?}");
+}
