@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{GlobalArgs, print_json, table::plain};
+use super::{GlobalArgs, table::plain};
 use crate::{
     request::{RequestId, Status},
     store::{Eta, Outlook},
@@ -20,26 +20,19 @@ pub(super) async fn run(global: GlobalArgs, ids: &[RequestId]) -> anyhow::Result
     let etas: Vec<_> = outlooks.iter().filter_map(|outlook| outlook.eta).collect();
     let seconds = Eta::last(&etas).map_or(0, |last| last.retry_after.as_secs());
     if let [outlook] = &*outlooks {
-        if connected.json {
-            return print_json(&as_json(outlook));
+        return connected.print(&as_json(outlook), |_| print(outlook, ""));
+    }
+    let requests: Vec<_> = outlooks.iter().map(as_json).collect();
+    let figures = json!({ "requests": requests, "retry_after_seconds": seconds });
+    connected.print(&figures, |_| {
+        for outlook in &outlooks {
+            print(outlook, &format!("{}: ", outlook.id));
         }
-        print(outlook, "");
-        return Ok(ExitCode::SUCCESS);
-    }
-    if connected.json {
-        let requests: Vec<_> = outlooks.iter().map(as_json).collect();
-        return print_json(&json!({ "requests": requests, "retry_after_seconds": seconds }));
-    }
-    for outlook in &outlooks {
-        print(outlook, &format!("{}: ", outlook.id));
-    }
-    let live = outlooks.iter().filter(|outlook| !outlook.status.is_terminal());
-    let summary = match live.count() {
-        0 => "all have ended".to_owned(),
-        live => format!("{live} of {} are under way; ask again in {seconds} s", outlooks.len()),
-    };
-    outln!("{summary}");
-    Ok(ExitCode::SUCCESS)
+        match outlooks.iter().filter(|outlook| !outlook.status.is_terminal()).count() {
+            0 => outln!("all have ended"),
+            live => outln!("{live} of {} are under way; ask again in {seconds} s", outlooks.len()),
+        }
+    })
 }
 
 fn as_json(outlook: &Outlook) -> Value {

@@ -39,10 +39,9 @@ impl<'a> Submit<'a> {
     }
 
     fn with(mut self, change: impl FnOnce(&mut Submission)) -> Self {
-        self.submission = self.submission.map(|mut submission| {
-            change(&mut submission);
-            submission
-        });
+        if let Ok(submission) = &mut self.submission {
+            change(submission);
+        }
         self
     }
 

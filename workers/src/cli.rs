@@ -146,10 +146,6 @@ pub(crate) struct ServerFlags {
     )]
     pub(crate) callback_headers: Vec<HeaderLine>,
 
-    /// Begin the output with the address even when its port was given
-    #[arg(long)]
-    pub(crate) print_address: bool,
-
     /// How long responses may be delivered after a stop was asked for
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(crate) grace: Duration,

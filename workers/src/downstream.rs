@@ -43,7 +43,7 @@ pub(crate) async fn run(
         .with_context(|| format!("cannot listen on {}: choose another --listen", server.listen))?;
     let address = listener.local_addr().context("cannot read the address")?;
     tracing::info!(%address, "the simulated downstream listens");
-    if server.print_address || server.listen.port() == 0 {
+    if server.listen.port() == 0 {
         let mut stdout = std::io::stdout();
         // A closed standard output is no error.
         let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
