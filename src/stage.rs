@@ -30,7 +30,7 @@ mod payload;
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use self::effect::AnyEffect;
@@ -125,18 +125,21 @@ pub enum Sent {
 
 impl Sent {
     /// The downstream took it, and this is its response.
+    ///
+    /// It is JSON already, because a request that was sent must not fail for want of it: use `serde_json::json!` or
+    /// [`serde_json::to_value`] for a type of your own.
+    ///
+    /// ```compile_fail,E0277
+    /// # use std::collections::HashMap;
+    /// // A map with such keys is no JSON.
+    /// tidegate::stage::Sent::response(HashMap::from([((1, 2), "x")]));
+    /// ```
     #[must_use]
-    pub fn response(response: impl Serialize) -> Self {
-        match serde_json::to_value(response) {
-            Ok(response) => Self::Receipt(Receipt {
-                reference: None,
-                response: Some(response),
-            }),
-            Err(error) => Self::rejected(
-                "unstorable_response",
-                format!("the downstream took it, but its response is no JSON: {error}"),
-            ),
-        }
+    pub fn response(response: impl Into<Value>) -> Self {
+        Self::Receipt(Receipt {
+            reference: None,
+            response: Some(response.into()),
+        })
     }
 
     /// The downstream took it, and its response comes under this name.

@@ -174,7 +174,10 @@ pub(crate) async fn prepare(
     for queue in &options.queues {
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
     }
-    Ok(work(store, stages, options, served, shutdown))
+    // The last call that needs the database: from here on the worker waits for one that is away.
+    let clock = DatabaseClock::new();
+    clock.read(&store).await?;
+    Ok(work(store, stages, options, served, clock, shutdown))
 }
 
 async fn work(
@@ -182,11 +185,9 @@ async fn work(
     stages: Stages,
     options: WorkerOptions,
     served: Vec<(String, Stage)>,
+    clock: DatabaseClock,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
-    let clock = DatabaseClock::new();
-    clock.read(&store).await?;
-
     tracing::info!(
         worker.name = options.name,
         worker.queues = options.queues.join(" "),

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
     cli::commands::{err, out, run, serve, tidegate},
-    support::{TestDatabase, eventually, race::Session, server, sql, until_blocked},
+    support::{TestDatabase, eventually, race::Session, sql, until_blocked},
     worker::lives,
 };
 
@@ -282,12 +282,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
     for _ in 0..20 {
         assert_eq!(post().await, 503);
     }
-    let mut admin = server::admin().await;
-    sql::run(
-        &mut admin,
-        &format!("alter database {} allow_connections true", database.name),
-    )
-    .await;
+    database.restore().await;
     eventually("it takes submissions again", || async { post().await == 202 }).await;
     let mut of_the_database = Vec::new();
     while of_the_database.len() < 2 {

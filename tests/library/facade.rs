@@ -21,7 +21,7 @@ use tidegate::{
 use tracing::instrument::WithSubscriber;
 use uuid::Uuid;
 
-use crate::support::TestDatabase;
+use crate::support::{TestDatabase, eventually};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -333,6 +333,25 @@ async fn a_wait_ends_with_the_request_its_time_or_an_unknown_id_and_a_response_h
         error.to_string(),
         format!("request {rejected} is failure and has no response: no cents (empty)")
     );
+    worker.stop().await.unwrap();
+}
+
+/// This runtime has one thread, and it waits for the outage: the worker's task has not begun before.
+#[tokio::test]
+async fn a_worker_whose_database_goes_away_right_after_its_start_waits_for_it() {
+    let database = TestDatabase::unlimited().await;
+    let tidegate = Tidegate::from_pool(database.pool.clone());
+    let id = ticket(tidegate.submit("direct", &1).await.unwrap()).id;
+    let worker = tidegate.worker(echo("direct")).start().await.unwrap();
+    let cut = || tokio::runtime::Runtime::new().unwrap().block_on(database.cut());
+    std::thread::scope(|threads| threads.spawn(cut).join()).unwrap();
+
+    let errors = || tidegate.store().error_counts().map(|(_, count)| count).sum::<u64>();
+    eventually("it has met the outage", async || errors() > 0).await;
+    database.restore().await;
+    // On connections of its own: those that were cut are still pooled.
+    let caller = Tidegate::connect(&database.url).await.unwrap();
+    assert_eq!(caller.wait(id, LONG).await.unwrap().status, Status::Completed);
     worker.stop().await.unwrap();
 }
 

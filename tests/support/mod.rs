@@ -126,6 +126,12 @@ impl TestDatabase {
         .await;
     }
 
+    /// It takes connections again after a [`cut`](Self::cut).
+    pub async fn restore(&self) {
+        let sql = format!("alter database {} allow_connections true", self.name);
+        sqlx::raw_sql(&sql).execute(&mut server::admin().await).await.unwrap();
+    }
+
     /// Runs SQL that must succeed; several statements are fine.
     pub async fn execute(&self, sql: &str) {
         sqlx::raw_sql(sql)
