@@ -128,6 +128,26 @@ def test_a_response_that_cannot_be_stored_ends_its_request(
     assert server.becomes(id, "failure")["error"]["code"] == "unstorable_response"
 
 
+def test_a_receipt_waits_while_the_database_takes_no_writes(
+    server: Server, downstream: Downstream, start: Start, language: str
+) -> None:
+    worker = start(language)
+    id = server.submit("direct")
+    send = downstream.next(id, "send")
+    # Of this session, which goes on.
+    server.rows("set default_transaction_read_only = off")
+    server.rows("alter system set default_transaction_read_only = on")
+    try:
+        server.rows("select pg_reload_conf()")
+        worker.writes("cannot claim")
+        send.answer("receipt", response=1)
+        worker.writes(f"{id}: cannot settle yet")
+    finally:
+        server.rows("alter system reset default_transaction_read_only")
+        server.rows("select pg_reload_conf()")
+    assert server.becomes(id, "completed")["tx_attempt"] == 1
+
+
 def test_a_lease_is_extended_during_a_long_call(
     server: Server, downstream: Downstream, start: Start, language: str
 ) -> None:

@@ -383,9 +383,9 @@ async function isAbortedWithin(signal: AbortSignal, seconds: number): Promise<bo
   return signal.aborted;
 }
 
-/** Whether the same statement may succeed later. */
+/** Whether the same statement may succeed later (25: the database takes no writes). */
 function isUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|40|53|55|57|58)/.test(error.code ?? "");
+  if (error instanceof pg.DatabaseError) return /^(08|25|28|3D|40|53|55|57|58|XX)/.test(error.code ?? "");
   return !(error instanceof TypeError);
 }
 

@@ -24,8 +24,8 @@ from psycopg.types.json import Jsonb
 from .outcomes import Check, Context, Failed, FindReceipt, Json, Outcome, Passed, Receipt, Rejected, Retry, Send, Snooze
 
 log = logging.getLogger("tidegate_worker")
-# Errors after which the same statement may succeed later; and all errors of statements.
-UNAVAILABLE, FAILURES = (psycopg.OperationalError, OSError), (psycopg.Error, OSError)
+# Errors after which the same statement may succeed later (InternalError: it takes no writes); and all of statements.
+UNAVAILABLE, FAILURES = (psycopg.OperationalError, psycopg.InternalError, OSError), (psycopg.Error, OSError)
 # Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
 FIRST_PAUSE, LATE = 0.002, 0.05
 
