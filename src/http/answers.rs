@@ -48,30 +48,41 @@ pub(super) struct InProgress {
 
 /// A request that has ended.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Ended {
-    #[schema(schema_with = schemas::ended)]
+#[serde(untagged)]
+pub(crate) enum Ended {
+    Succeeded(Succeeded),
+    Unsuccessful(Unsuccessful),
+}
+
+/// A request that has a result.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Succeeded {
+    #[schema(schema_with = schemas::succeeded)]
     status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
     /// Its status.
     state: Status,
-    #[serde(flatten)]
-    outcome: Outcome,
+    /// The downstream's response.
+    #[schema(value_type = schemas::Json)]
+    result: Option<Box<RawValue>>,
+}
+
+/// A request that has failed or timed out.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Unsuccessful {
+    #[schema(schema_with = schemas::unsuccessful)]
+    status: PublicStatus,
+    #[schema(value_type = uuid::Uuid)]
+    job_id: RequestId,
+    /// Its status.
+    state: Status,
+    #[schema(value_type = ErrorDocument)]
+    error: RequestError,
     /// The job as which an operator has submitted it again, after it had failed or timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = uuid::Uuid, nullable = false)]
     redriven_as: Option<RequestId>,
-}
-
-/// The result of a request, or its error.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
-    /// The downstream's response.
-    #[schema(title = "Succeeded", value_type = serde_json::Value)]
-    Result(Option<Box<RawValue>>),
-    #[schema(title = "Failed or timed out", value_type = ErrorDocument)]
-    Error(RequestError),
 }
 
 /// The summary of a status.
@@ -138,10 +149,8 @@ impl InProgress {
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        Self {
-            redriven_as: outlook.redriven_as,
-            ..Self::new(outlook.id, outlook.status, outlook.response, outlook.error)
-        }
+        let redriven_as = outlook.redriven_as;
+        Self::new(outlook.id, outlook.status, outlook.response, outlook.error, redriven_as)
     }
 
     pub(crate) fn new(
@@ -149,19 +158,23 @@ impl Ended {
         state: Status,
         response: Option<Box<RawValue>>,
         error: Option<RequestError>,
+        redriven_as: Option<RequestId>,
     ) -> Self {
-        let outcome = match error {
-            None if state == Status::Completed => Outcome::Result(response),
-            error => Outcome::Error(
-                error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
-            ),
-        };
-        Self {
-            status: state.into(),
-            job_id,
-            state,
-            outcome,
-            redriven_as: None,
+        let status = state.into();
+        match error {
+            None if state == Status::Completed => Self::Succeeded(Succeeded {
+                status,
+                job_id,
+                state,
+                result: response,
+            }),
+            error => Self::Unsuccessful(Unsuccessful {
+                status,
+                job_id,
+                state,
+                error: error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
+                redriven_as,
+            }),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
     Api, HttpOptions,
     openapi::{
         refusals::{Call, OfJob, Refusals},
-        schemas::EventFields,
+        schemas::Events,
     },
     outlooks::Outlooks,
     path::{JobPath, unknown},
@@ -75,7 +75,7 @@ impl Streams {
             description = "Server-sent events, until the request has ended or it is time to reconnect: `state` as a \
                            poll's 202, `position` and `eta` with its changed members, `result` as a poll's 200",
             content_type = "text/event-stream",
-            body = EventFields,
+            body = Events,
         ),
         (status = 204, description = "The request has ended, and `Last-Event-ID` is its end's"),
         Refusals<(Call, OfJob)>,

@@ -80,6 +80,7 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(description));
+    components.schemas.extend(refusals::schemas());
     components.add_security_scheme(API_KEY, SecurityScheme::Http(bearer.build()));
     for operation in document.paths.paths.values_mut().flat_map(operations) {
         let parameters = operation.parameters.iter().flatten();

@@ -74,7 +74,7 @@ body!(
 );
 body!(
     /// A response for the request that the path names.
-    ByPath Response
+    ByPath ResponseToPath
 );
 
 /// The outcome of a response.

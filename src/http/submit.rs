@@ -47,7 +47,8 @@ pub(super) struct SubmissionHeaders {
     #[param(min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
     pub(super) idempotency_key: Option<String>,
     /// The earliest start, in RFC 3339.
-    #[param(rename = "Tidegate-Not-Before", nullable = false, example = "2030-01-31T12:00:00Z")]
+    #[param(rename = "Tidegate-Not-Before", schema_with = schemas::time_text, required = false)]
+    #[param(example = "2030-01-31T12:00:00Z")]
     pub(super) not_before: Option<DateTime<Utc>>,
     /// `accepted`: the work was accepted elsewhere, so no closed gate and no full quota refuses it. A key needs the scope
     /// `submit-accepted` for it.

@@ -110,7 +110,13 @@ struct Message {
 fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
     let delivery = delivery.clone();
     serde_json::to_vec(&Message {
-        ended: Ended::new(delivery.request_id, delivery.status, delivery.response, delivery.error),
+        ended: Ended::new(
+            delivery.request_id,
+            delivery.status,
+            delivery.response,
+            delivery.error,
+            None,
+        ),
         // In kebab case, as in paths.
         kind: delivery.kind.replace('_', "-"),
         finished_at: delivery.finished_at,

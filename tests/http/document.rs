@@ -180,11 +180,17 @@ fn codes() -> BTreeSet<(String, String)> {
     let mut codes = BTreeSet::new();
     for (_, _, operation) in operations() {
         for (status, response) in operation["responses"].as_object().unwrap() {
-            let parts = &response["content"]["application/problem+json"]["schema"]["allOf"];
-            for part in parts.as_array().into_iter().flatten() {
-                for code in part["properties"]["code"]["enum"].as_array().into_iter().flatten() {
-                    codes.insert((status.clone(), code.as_str().unwrap().to_owned()));
-                }
+            let classes = &response["content"]["application/problem+json"]["schema"]["oneOf"];
+            for class in classes.as_array().into_iter().flatten() {
+                let schema = DOCUMENT.pointer(&class["$ref"].as_str().unwrap()[1..]).unwrap();
+                let [code] = schema["allOf"][1]["properties"]["code"]["enum"]
+                    .as_array()
+                    .unwrap()
+                    .as_slice()
+                else {
+                    panic!("{schema} is not of one code");
+                };
+                codes.insert((status.clone(), code.as_str().unwrap().to_owned()));
             }
         }
     }
@@ -298,6 +304,7 @@ fn an_undocumented_answer_is_noticed() {
             "status": 503, "detail": "x", "code": code, "retryable": true, "retry_after_seconds": 1,
         })
     };
+    let ended = |status: &str| json!({"status": status, "job_id": "x", "state": "completed", "result": 1});
     let (plain, problem) = ("application/json", "application/problem+json");
 
     assert!(!noticed(Method::GET, "/livez", 200, plain, alive.clone()));
@@ -307,6 +314,8 @@ fn an_undocumented_answer_is_noticed() {
     assert!(noticed(Method::GET, "/livez", 200, plain, json!({})));
     assert!(noticed(Method::PUT, "/livez", 200, plain, alive.clone()));
     assert!(noticed(Method::GET, "/v1/nowhere/to/be/found", 200, plain, alive));
+    assert!(!noticed(Method::GET, "/v1/direct/x", 200, plain, ended("succeeded")));
+    assert!(noticed(Method::GET, "/v1/direct/x", 200, plain, ended("failed")));
     assert!(!noticed(Method::POST, "/v1/direct", 503, problem, full("overloaded")));
     assert!(noticed(Method::POST, "/v1/direct", 503, problem, full("gate_closed")));
     assert!(noticed(

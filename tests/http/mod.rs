@@ -157,7 +157,8 @@ impl Answer {
         assert_eq!(self.header("cache-control"), "no-store");
         assert_eq!(self.body["code"], code, "{self:?}");
         assert_eq!(self.body["status"], status);
-        for member in ["type", "title", "detail"] {
+        assert_eq!(self.body["type"], format!("urn:problem-type:tidegate:{code}"));
+        for member in ["title", "detail"] {
             assert!(self.body[member].is_string(), "{member} of {self:?}");
         }
         assert!(self.body["retryable"].is_boolean());

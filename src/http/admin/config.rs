@@ -23,6 +23,7 @@ use crate::{
 
 /// Settings.
 #[derive(Serialize, ToSchema)]
+#[schema(as = SettingList)]
 pub(super) struct Settings {
     settings: Vec<ConfigSetting>,
 }

@@ -24,6 +24,7 @@ use crate::{
 
 /// Gates.
 #[derive(Serialize, ToSchema)]
+#[schema(as = GateList)]
 pub(super) struct Gates {
     gates: Vec<Gate>,
 }

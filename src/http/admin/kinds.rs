@@ -28,6 +28,7 @@ use crate::{
 
 /// Kinds.
 #[derive(Serialize, ToSchema)]
+#[schema(as = KindList)]
 pub(super) struct Kinds {
     kinds: Vec<KindOverview>,
 }

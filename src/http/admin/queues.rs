@@ -18,6 +18,7 @@ use crate::{
 
 /// Queues.
 #[derive(Serialize, ToSchema)]
+#[schema(as = QueueList)]
 pub(super) struct Queues {
     queues: Vec<QueueOverview>,
 }

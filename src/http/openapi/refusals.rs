@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, marker::PhantomData};
 
 use utoipa::{
     IntoResponses,
-    openapi::{AllOfBuilder, Content, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type},
+    openapi::{AllOfBuilder, Content, ObjectBuilder, OneOfBuilder, Ref, RefOr, Response, ResponseBuilder, Schema},
 };
 
 use super::{super::problem::*, schemas::words};
@@ -111,28 +111,16 @@ impl<T: Refusing> IntoResponses for Refusals<T> {
         }
         by_status
             .into_iter()
-            .map(|(status, classes)| (status.to_string(), RefOr::T(refusal(status, &classes))))
+            .map(|(status, classes)| (status.to_string(), RefOr::T(refusal(&classes))))
             .collect()
     }
 }
 
 /// The problem document with one of these classes.
-fn refusal(status: u16, classes: &[&'static Class]) -> Response {
+fn refusal(classes: &[&'static Class]) -> Response {
     let titles = classes.iter().map(|class| format!("`{}`: {}", class.code, class.title));
-    let types = classes.iter().map(|class| format!("{TYPE_PREFIX}{}", class.code));
-    let status = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .enum_values(Some([status]));
-    let own = ObjectBuilder::new()
-        .property("code", words(classes.iter().map(|class| class.code)))
-        .property("type", words(types))
-        .property("title", words(classes.iter().map(|class| class.title)))
-        .property("status", status);
-    let own = match classes[0].retry_after {
-        Some(_) => own.required("retry_after_seconds"),
-        None => own,
-    };
-    let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(own);
+    let schemas = classes.iter().map(|class| Ref::from_schema_name(schema_name(class)));
+    let schema = schemas.fold(OneOfBuilder::new(), OneOfBuilder::item);
     let mut content = Content::new(Some(schema));
     let detail = "the cause of this occurrence, and the remedy".to_owned();
     content.example = serde_json::to_value(classes[0].document(detail, classes[0].retry_after)).ok();
@@ -140,4 +128,28 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
         .description(titles.collect::<Vec<_>>().join("; "))
         .content("application/problem+json", content)
         .build()
+}
+
+/// The schemas of the classes, each with a name of its own: that of its type in a generated client.
+pub(in crate::http) fn schemas() -> impl Iterator<Item = (String, RefOr<Schema>)> {
+    ALL.iter().map(|class| {
+        let own = ObjectBuilder::new()
+            .property("code", words([class.code]))
+            .required("code");
+        let own = match class.retry_after {
+            Some(_) => own.required("retry_after_seconds"),
+            None => own,
+        };
+        let problem = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(own);
+        (schema_name(class), problem.description(Some(class.title)).into())
+    })
+}
+
+/// `GateClosedProblem` for `gate_closed`.
+fn schema_name(class: &Class) -> String {
+    let words = class
+        .code
+        .split('_')
+        .map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    words.chain(["Problem".to_owned()]).collect()
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, Type, extensions::Extensions, schema::SchemaType},
 };
 
 use crate::request::Status;
@@ -35,9 +35,14 @@ pub(in crate::http) fn queued() -> RefOr<Schema> {
     words(["queued"])
 }
 
-/// The public statuses of requests that have ended.
-pub(in crate::http) fn ended() -> RefOr<Schema> {
-    words(["succeeded", "failed", "timed_out"])
+/// The public status of a request that has a result.
+pub(in crate::http) fn succeeded() -> RefOr<Schema> {
+    words(["succeeded"])
+}
+
+/// The public statuses of requests that ended without a result.
+pub(in crate::http) fn unsuccessful() -> RefOr<Schema> {
+    words(["failed", "timed_out"])
 }
 
 /// The status of several requests, all of which have ended.
@@ -77,9 +82,27 @@ pub(in crate::http) struct ErrorDocument {
     details: Json,
 }
 
+/// A time in a header: text, because generators of clients take no `date-time` there.
+pub(in crate::http) fn time_text() -> RefOr<Schema> {
+    let format = Extensions::from_iter([("allOf", json!([{"format": "date-time"}]))]);
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    text.extensions(Some(format)).into()
+}
+
+/// A stream of server-sent events, or one of these.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[schema(as = ServerSentEvents)]
+#[expect(dead_code, reason = "describes what `events` writes")]
+pub(in crate::http) enum Events {
+    /// The whole stream, for clients that do not read events.
+    Stream(String),
+    Event(EventFields),
+}
+
 /// One of a stream's events: its fields, each on a line of its own.
 #[derive(ToSchema)]
-#[schema(as = Event)]
+#[schema(as = ServerSentEvent)]
 #[expect(dead_code, reason = "describes what `events` writes")]
 pub(in crate::http) struct EventFields {
     #[schema(schema_with = events)]
@@ -100,9 +123,14 @@ pub(in crate::http) struct Payloads;
 
 impl PartialSchema for Payloads {
     fn schema() -> RefOr<Schema> {
-        let all_but_null = [Type::Object, Type::Array, Type::String, Type::Number, Type::Boolean];
+        // A list of all types but null is no type in generated clients.
+        let not_null = Extensions::from_iter([("not", json!({"type": "null"}))]);
         ArrayBuilder::new()
-            .items(ObjectBuilder::new().schema_type(SchemaType::from_iter(all_but_null)))
+            .items(
+                ObjectBuilder::new()
+                    .schema_type(SchemaType::AnyValue)
+                    .extensions(Some(not_null)),
+            )
             .min_items(Some(1))
             .max_items(Some(10_000))
             .into()
