@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +27,8 @@ class Fleet:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: sys.exit(130))
         self.processes = []
+        # The API key of calls, once there are keys.
+        self.key = None
         # Below /tmp, because under root PostgreSQL runs as another user, which needs access.
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidegate-clients-"))
         self.directory.chmod(0o755)
@@ -110,9 +113,7 @@ class Fleet:
 
     def submits(self):
         """The status of a submission without a key."""
-        request = urllib.request.Request(
-            f"{self.api}/v1/direct", data=b"{}", headers={"Content-Type": "application/json"}
-        )
+        request = self.request("/v1/direct", "POST", {})
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status
@@ -125,24 +126,24 @@ class Fleet:
         said = self.tidegate("submit", "direct", "--accepted", "--json", "--not-before", start.isoformat())
         return json.loads(said)["job_id"]
 
-    def get(self, path, key=None, change=None):
-        """The node's answer to a GET, or to a PATCH with this change."""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        body = None
-        if change is not None:
+    def request(self, path, method="GET", body=None):
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        if body is not None:
             headers["Content-Type"] = "application/json"
-            body = json.dumps(change).encode()
-        request = urllib.request.Request(
-            f"{self.api}{path}", headers=headers, data=body, method="GET" if change is None else "PATCH"
-        )
+            body = json.dumps(body).encode()
+        return urllib.request.Request(f"{self.api}{path}", headers=headers, data=body, method=method)
+
+    def get(self, path, change=None):
+        """The node's answer to a GET, or to a PATCH with this change."""
+        request = self.request(path, "GET" if change is None else "PATCH", change)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.read().decode()
 
-    def calls(self, key=None):
+    def calls(self):
         """Counts of answered calls, by method and route, then by status."""
         calls = collections.defaultdict(dict)
         sample = r'^tidegate_http_requests_total\{route="(.*?)",method="(.*?)",status="(.*?)"\} (\d+)$'
-        for route, method, status, count in re.findall(sample, self.get("/metrics", key), re.MULTILINE):
+        for route, method, status, count in re.findall(sample, self.get("/metrics"), re.MULTILINE):
             calls[f"{method} {route}"][int(status)] = int(count)
         return calls
 
@@ -160,12 +161,12 @@ class Fleet:
             if belong(operation["tags"][0])
         ]
 
-    def settings(self, key=None):
+    def settings(self):
         """Every setting with its value."""
-        settings = json.loads(self.get("/v1/admin/config", key))["settings"]
+        settings = json.loads(self.get("/v1/admin/config"))["settings"]
         return {setting["name"]: setting["value"] for setting in settings}
 
-    def restore(self, settings, key=None):
+    def restore(self, settings):
         """Restores the settings and releases the gates; returns how many had changed.
 
         Quotas have settings, too: those that are left are removed.
@@ -174,15 +175,36 @@ class Fleet:
             for of in ("kind", "submitter"):
                 if gate[of] is not None and f"{gate['name']}.high_water" not in settings:
                     self.tidegate("gate", "remove", f"--{of}={gate[of]}")
-        changed = json.loads(self.get("/v1/admin/config", key, change=settings))["changed"]
+        changed = json.loads(self.get("/v1/admin/config", change=settings))["changed"]
         for queue in ("readiness", "tx"):
             self.tidegate("gate", "release", queue)
         return len(changed)
 
-    def admin_key(self):
-        """A key with the scope `admin`."""
+    def use_admin_key(self):
+        """Makes a key with the scope `admin`, which calls have from now on."""
         said = self.tidegate("key", "create", "clients", "--scope", "admin", "--json")
-        return json.loads(said)["key"]
+        self.key = json.loads(said)["key"]
+
+    def through_a_closed_gate(self, name, command, **options):
+        """Runs a client that submits while the gate is closed; the gate opens when the client has been refused."""
+        print(f"--- {name}", flush=True)
+        self.close_gate()
+        refused = self.refusals()
+
+        def open_when_refused():
+            if self.eventually(lambda: self.refusals() > refused):
+                self.open_gate()
+
+        opening = threading.Thread(target=open_when_refused)
+        opening.start()
+        client = subprocess.run(command, timeout=120, **options)
+        opening.join()
+        self.open_gate()
+        if client.returncode != 0:
+            return f"{name} ended with {client.returncode}"
+        if self.refusals() == refused:
+            return f"{name} was never refused: the closed gate let it pass"
+        return None
 
     def trouble(self):
         """Processes that ended by themselves."""
