@@ -116,6 +116,7 @@ reference: setup ## Write the pages of the manual that come from the programs an
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p tidegate --lib --examples --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: release

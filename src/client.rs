@@ -87,7 +87,8 @@ impl Tidegate {
         }))
     }
 
-    /// A method for each SQL function, for all that this type has no method for.
+    /// A method for each SQL function.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -97,7 +98,7 @@ impl Tidegate {
     ///
     /// # Errors
     ///
-    /// See [`MigrateError`](schema::MigrateError).
+    /// See [`MigrateError`](crate::MigrateError).
     pub async fn migrate(&self) -> Result<()> {
         let options = || self.store().pool().connect_options().to_url_lossy().to_string();
         schema::migrate(&self.0.url.clone().unwrap_or_else(options)).await?;
@@ -109,7 +110,7 @@ impl Tidegate {
     ///
     /// # Errors
     ///
-    /// As [`Store::kind_add`].
+    /// The kind exists with another flow or other queues; an invalid name or value; a database error.
     pub async fn register(&self, kind: Kind) -> Result<()> {
         self.store().kind_add(&kind).await?;
         Ok(())

@@ -96,7 +96,8 @@ impl StoreError {
     }
 
     /// Whether a lock was not granted in time (SQLSTATE 55P03).
-    pub(crate) fn is_lock_timeout(&self) -> bool {
+    #[must_use]
+    pub fn is_lock_timeout(&self) -> bool {
         self.code().as_deref() == Some("55P03")
     }
 

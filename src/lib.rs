@@ -10,37 +10,74 @@
 //! checks before each send (`custom_readiness`), effects that commit with a receipt (`exactly_once_effect`). Each takes
 //! `DATABASE_URL`.
 //!
-//! Below [`Tidegate`] are a method for each SQL function ([`store`]), the engine that runs stages ([`worker`]), the HTTP
-//! API ([`http`]), and the policies (the crate `tidegate-policy`).
+//! # Features
+//!
+//! All are on by default. Without them (`default-features = false`) everything on this page is there, but [`webhook`].
+//!
+//! - `server`: the HTTP API, the delivery of webhooks, and metrics in the format of Prometheus.
+//! - `cli`: the program `tidegate`; needs the two others.
+//! - `embedded-postgres`: a private PostgreSQL, started from the programs that are installed.
 
-pub mod adaptive_timeout;
-pub mod api_key;
-pub mod cli;
 mod client;
 mod coalescer;
-pub mod config;
-pub mod database;
-pub mod embedded_postgres;
-pub mod error;
+#[cfg(feature = "cli")]
 mod file_limit;
-pub mod gate;
-pub mod http;
-pub mod listener;
 mod lock;
-pub mod maintenance;
-pub mod news;
 pub mod request;
 pub mod retry_after;
-pub mod schema;
-pub mod shutdown;
 pub mod stage;
-pub mod store;
-pub mod telemetry;
+#[cfg(feature = "server")]
 pub mod webhook;
+
+// Outside the interface: for Tidegate's own programs, tests and benchmarks. These may change in any version.
+#[doc(hidden)]
+pub mod adaptive_timeout;
+#[doc(hidden)]
+pub mod api_key;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod config;
+#[doc(hidden)]
+pub mod database;
+#[cfg(feature = "embedded-postgres")]
+#[doc(hidden)]
+pub mod embedded_postgres;
+#[doc(hidden)]
+pub mod error;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod gate;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod http;
+#[doc(hidden)]
+pub mod listener;
+#[doc(hidden)]
+pub mod maintenance;
+#[doc(hidden)]
+pub mod news;
+#[doc(hidden)]
+pub mod schema;
+#[doc(hidden)]
+pub mod shutdown;
+#[doc(hidden)]
+pub mod store;
+#[doc(hidden)]
+pub mod telemetry;
+#[doc(hidden)]
 pub mod worker;
 
 pub use crate::{
     client::{Error, Respond, RunningWorker, Submit, Target, Tidegate, Worker},
     stage::Stages,
-    store::{Kind, Submitted},
+};
+#[doc(inline)]
+pub use crate::{
+    error::StoreError,
+    schema::{MigrateError, StatementError},
+    store::{Cancelled, Eta, Kind, Outlook, Responded, Submitted, Ticket},
+    worker::WorkerError,
 };

@@ -138,6 +138,7 @@ words!(
 
 /// The error of a request, as its caller gets it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RequestError {
     /// A stable word for programs, such as `rejected` or `deadline_exceeded`.
     pub code: String,
@@ -193,6 +194,7 @@ pub type JsonText = Box<RawValue>;
 
 /// A request as a stage sees it: claimed, and held under a lease while the stage runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Request<P = JsonText> {
     /// The request; also the idempotency key towards the downstream.
     pub id: RequestId,

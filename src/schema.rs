@@ -41,10 +41,10 @@ pub enum MigrateError {
     Connection(#[from] StoreError),
     /// pgmq's own SQL did not go in.
     #[error("pgmq's tables could not be installed")]
-    Pgmq(#[source] pgmq::PgmqError),
+    Pgmq(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A migration failed; nothing of it was kept.
     #[error("a migration failed, and nothing of it was kept")]
-    Migration(#[source] refinery::Error),
+    Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A file below `sql/` failed; the files before it were not kept either.
     #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
     Sql {
@@ -128,7 +128,9 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     let migrations = session.pending().await?;
     let began = Instant::now();
     while let Err(error) = runner().run_async(&mut session).await {
-        session.wait_for_lock(began, MigrateError::Migration(error)).await?;
+        session
+            .wait_for_lock(began, MigrateError::Migration(error.into()))
+            .await?;
     }
     let sql_applied = session.needs_sql().await?;
     while sql_applied && let Err(error) = session.apply_sql().await {
@@ -170,5 +172,5 @@ async fn install_pgmq(url: &str) -> Result<(), MigrateError> {
     let pool = database::connect(url, &settings).await?;
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
-    installed.map_err(MigrateError::Pgmq)
+    installed.map_err(|error| MigrateError::Pgmq(error.into()))
 }

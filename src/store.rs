@@ -144,14 +144,16 @@ impl Store {
     }
 
     /// How many connections there are, and how many of them are idle.
-    pub(crate) fn connections_now(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn connections_now(&self) -> (usize, usize) {
         let size = self.pool.size() as usize;
         let idle = self.pool.num_idle() + self.connections.free();
         (size, idle.min(size))
     }
 
     /// How its pool is set up.
-    pub(crate) fn pool_options(&self) -> &PgPoolOptions {
+    #[must_use]
+    pub fn pool_options(&self) -> &PgPoolOptions {
         self.pool.options()
     }
 

@@ -2,12 +2,13 @@
 
 pub mod metrics;
 
-use std::io::{IsTerminal, stderr};
-
-use tracing_subscriber::EnvFilter;
-
 /// Starts logging. Called once, by binaries.
+#[cfg(feature = "cli")]
 pub fn start(default_filter: &str) {
+    use std::io::{IsTerminal, stderr};
+
+    use tracing_subscriber::EnvFilter;
+
     // The store logs an outage of the database; the pool and the server's notices would repeat that for each
     // connection.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {

@@ -1,4 +1,5 @@
-//! Delivers the ends of requests to webhooks: from the outbox, signed, repeated until the receiver accepts.
+//! Delivers the ends of requests to webhooks: from the outbox, signed, repeated until the receiver accepts. A receiver
+//! checks the signature with [`verify`].
 //!
 //! Any number of processes do this concurrently. The database gives each delivery to one of them under a lease; when
 //! that process dies, the lease runs out and the delivery is repeated under the same id. So a receiver gets each end at
@@ -17,10 +18,11 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::attempt::{Clients, again};
+pub use self::signature::{TOLERANCE, sign, verify};
+#[doc(hidden)]
 pub use self::{
     address::{Reach, reach},
     retry_after::retry_after,
-    signature::{TOLERANCE, sign, verify},
 };
 use crate::{
     error::warn_of,
@@ -40,6 +42,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// How a process delivers.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct Options {
     /// How many deliveries may be under way at once.
@@ -70,6 +73,7 @@ impl Resolve for SystemResolver {
 }
 
 /// Delivers until `shutdown`; then lets deliveries under way finish for some seconds, and settles the rest for a retry.
+#[doc(hidden)]
 pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
     let clients = match Clients::new(&options.resolver) {
         Ok(clients) => clients,

@@ -60,7 +60,7 @@ pub struct WorkerOptions {
     pub grace: Duration,
     /// The connection to listen on, when the store's connections go through a pooler that drops notifications.
     pub listen: Option<PgPool>,
-    /// Its metrics; off by default.
+    /// Its metrics; those of the process by default.
     pub metrics: Metrics,
 }
 
@@ -79,7 +79,7 @@ impl Default for WorkerOptions {
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,
-            metrics: Metrics::new(),
+            metrics: Metrics::default(),
         }
     }
 }

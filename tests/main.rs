@@ -86,6 +86,7 @@ mod invariant {
 mod library {
     pub mod examples;
     pub mod facade;
+    pub mod features;
 }
 mod maintenance {
     pub mod duties;

@@ -9,6 +9,7 @@ use crate::{
 
 /// The request that a response is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Target {
     /// By its id.
     Id(RequestId),

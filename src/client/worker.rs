@@ -1,5 +1,7 @@
 //! A worker in this process.
 
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -12,7 +14,8 @@ use crate::{
 
 /// A worker that drains the queues of the kinds that it has stages for, and runs the maintenance duties that are due.
 ///
-/// When it starts, it logs which other kinds share these queues: it leaves their requests to other workers.
+/// When it starts, it logs which other kinds share these queues: it leaves their requests to other workers. Its metrics
+/// go to the recorder that the program has set with the crate `metrics`, if there is one.
 #[must_use = "a worker does nothing before it is started"]
 pub struct Worker {
     store: Store,
@@ -29,7 +32,27 @@ impl Worker {
         }
     }
 
+    /// How many calls of each queue run at once, at most: 800 by default.
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.options.concurrency = calls;
+        self
+    }
+
+    /// For how long a claim is exclusive, unless it is extended: 30 seconds by default. The requests of a worker that was
+    /// lost go on after that time.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = lease;
+        self
+    }
+
+    /// How long calls may go on after a stop: 20 seconds by default.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.options.grace = grace;
+        self
+    }
+
     /// Other options than the defaults; the queues follow from the stages.
+    #[doc(hidden)]
     pub fn options(mut self, options: WorkerOptions) -> Self {
         self.options = options;
         self
@@ -39,7 +62,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// As [`worker::run`]; [`WorkerError::NoQueue`] for a stage of a kind that is not registered.
+    /// [`WorkerError::NoQueue`] for a stage of a kind that is not registered; the others of [`WorkerError`].
     pub async fn start(mut self) -> Result<RunningWorker> {
         let (queues, without) = worker::queues(&self.store, &self.stages).await?;
         if let Some((kind, stage)) = without.into_iter().next() {

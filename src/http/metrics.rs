@@ -29,7 +29,7 @@ use crate::{
     error::StoreError,
     lock::lock,
     store::{Outlook, Store, Submitted},
-    telemetry::metrics::{Metrics, PerKind, catalogue::*, one_if, overview::Overview},
+    telemetry::metrics::{Metrics, PerKind, catalogue::*, exporter::one_if, overview::Overview},
 };
 
 /// The version of Prometheus' text format.

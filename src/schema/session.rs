@@ -162,7 +162,7 @@ impl Session {
             runner()
                 .get_applied_migrations_async(self)
                 .await
-                .map_err(MigrateError::Migration)?
+                .map_err(|error| MigrateError::Migration(error.into()))?
         } else {
             Vec::new()
         };

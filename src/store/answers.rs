@@ -32,6 +32,7 @@ pub struct Response {
 
 /// The outcome of a response.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[non_exhaustive]
 pub struct Responded {
     /// The request it was for; none when the receipt with its reference has not come yet.
     #[sqlx(rename = "request_id")]

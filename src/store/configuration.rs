@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 use sqlx::{FromRow, types::Json};
-use utoipa::ToSchema;
 
 use super::Store;
 use crate::error::Result;
@@ -28,18 +27,21 @@ impl Serialize for SettingValue {
 }
 
 /// A setting.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
-#[schema(as = Setting)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = Setting))]
 pub struct ConfigSetting {
     /// Its documented name, such as `tx.per_seconds`.
     pub name: String,
     /// Its value; null for no limit, or not set.
     pub value: SettingValue,
     /// The unit of the value.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub unit: Option<String>,
     /// The type of the value.
-    #[schema(pattern = "^(number|boolean|text|interval|list|backoff)$")]
+    #[cfg_attr(
+        feature = "server",
+        schema(pattern = "^(number|boolean|text|interval|list|backoff)$")
+    )]
     pub r#type: String,
     /// Its subject, such as `queue tx`.
     pub subject: String,
@@ -49,13 +51,13 @@ pub struct ConfigSetting {
     #[serde(rename = "default")]
     pub default_value: SettingValue,
     /// Its effect.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub comment: Option<String>,
 }
 
 /// A setting that has changed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
-#[schema(as = ChangedSetting)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = ChangedSetting))]
 pub struct ConfigChange {
     /// Its documented name.
     pub name: String,
@@ -70,8 +72,8 @@ pub struct ConfigChange {
 }
 
 /// A change of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
-#[schema(as = ConfigurationChange)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = ConfigurationChange))]
 pub struct ConfigRecord {
     /// Ascends with time.
     pub id: i64,
@@ -80,10 +82,10 @@ pub struct ConfigRecord {
     /// The database user.
     pub actor: String,
     /// The actor that the program named.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub on_behalf_of: Option<String>,
     /// The operation on the setting's row.
-    #[schema(pattern = "^(insert|update|delete)$")]
+    #[cfg_attr(feature = "server", schema(pattern = "^(insert|update|delete)$"))]
     pub operation: String,
     /// The setting's subject, such as `queue tx`.
     pub subject: String,

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use sqlx::FromRow;
-use utoipa::ToSchema;
 
 use super::{Setting, Store};
 use crate::{error::Result, request::Flow};
@@ -10,7 +9,7 @@ use crate::{error::Result, request::Flow};
 /// A kind to make, with the limits of those of its queues that are missing.
 ///
 /// ```
-/// # use tidegate::store::Kind;
+/// # use tidegate::Kind;
 /// let payout = Kind::direct("payout").rate(20.0);
 /// let report = Kind::decrypt("report").concurrency(50).threshold(3);
 /// ```
@@ -120,25 +119,26 @@ impl Kind {
 }
 
 /// A kind, with the limits of its queues.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct KindOverview {
     /// Its name.
     pub name: String,
     /// Its flow: `decrypt`, `proof` or `direct`.
-    #[schema(pattern = "^(decrypt|proof|direct)$")]
+    #[cfg_attr(feature = "server", schema(pattern = "^(decrypt|proof|direct)$"))]
     pub flow: String,
     /// The queue in which its requests wait for their check; null for a flow without one.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub readiness_queue: Option<String>,
     /// The queue in which its requests wait to be sent.
     pub tx_queue: String,
     /// How many shares complete a request.
     pub response_threshold: i32,
     /// Sends per second from its tx queue; null for no limit.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub per_seconds: Option<f64>,
     /// Checks at once from its readiness queue; null for no limit, or no such queue.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub max_concurrency: Option<i32>,
 }
 

@@ -3,14 +3,13 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
-use utoipa::ToSchema;
 
 use super::Store;
 use crate::{error::Result, request::Stage};
 
 /// A setting that `initialise` or `kind_add` wrote.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
-#[schema(as = MadeSetting)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = MadeSetting))]
 pub struct Setting {
     /// Its row, such as `queue tx`.
     pub subject: String,
@@ -32,20 +31,21 @@ pub struct RequestCount {
 }
 
 /// One row of `queue_overview`.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct QueueOverview {
     /// The queue.
     pub queue: String,
     /// The stage it serves.
-    #[schema(pattern = "^(readiness|tx)$")]
+    #[cfg_attr(feature = "server", schema(pattern = "^(readiness|tx)$"))]
     pub stage: String,
     /// Whether claims are stopped.
     pub paused: bool,
     /// D: sends per second; none means no limit.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub per_seconds: Option<f64>,
     /// C: checks at once; none means no limit.
-    #[schema(required)]
+    #[cfg_attr(feature = "server", schema(required))]
     pub max_concurrency: Option<i32>,
     /// All messages.
     pub depth: i64,
@@ -62,7 +62,7 @@ pub struct QueueOverview {
     /// Served per second, over five minutes.
     pub per_second_5m: f64,
     /// `accepting` or `too_many_requests`.
-    #[schema(pattern = "^(accepting|too_many_requests)$")]
+    #[cfg_attr(feature = "server", schema(pattern = "^(accepting|too_many_requests)$"))]
     pub gate: String,
     /// The depth at which the gate closes.
     pub high_water: i32,

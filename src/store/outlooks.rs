@@ -19,6 +19,7 @@ use crate::{
 
 /// When to ask for a request again, and when its answer is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Eta {
     /// When to ask again.
     pub retry_after: RetryAfter,
@@ -52,6 +53,7 @@ impl Eta {
 
 /// The answer to a poll of one request.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Outlook {
     /// The request.
     pub id: RequestId,

@@ -62,6 +62,7 @@ pub struct GroupTerms {
 
 /// The status and the ETA of a submitted request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ticket {
     /// The request, its caller's job id.
     pub id: RequestId,

@@ -9,10 +9,9 @@ use crate::ParseError;
 
 /// A request of `kind`.
 pub(crate) fn request(kind: &str) -> Request {
-    Request {
-        attempt: 2,
-        ..Request::example(kind, to_raw_value(&json!({ "secret": 7 })).unwrap())
-    }
+    let mut request = Request::example(kind, to_raw_value(&json!({ "secret": 7 })).unwrap());
+    request.attempt = 2;
+    request
 }
 
 /// Each text is refused with an error that contains its part.

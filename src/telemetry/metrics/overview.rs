@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Mutex;
 
-use super::{Metrics, catalogue::*, eta_quality, one_if, stages};
+use super::{Metrics, catalogue::*, eta_quality, exporter::one_if, stages};
 use crate::{
     error::StoreError,
     store::{QueueOverview, Store},

@@ -1,7 +1,7 @@
 //! Metrics of each stage: its indicators, also under the names of their source document, its policy, its adaptive
 //! timeout.
 
-use super::{Metrics, catalogue::*, one_if};
+use super::{Metrics, catalogue::*, exporter::one_if};
 use crate::store::{EstimatorOverview, StageLevel};
 
 fn seconds(ms: i32) -> f64 {

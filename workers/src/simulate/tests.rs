@@ -1,9 +1,6 @@
 mod responses;
 
-use tidegate::{
-    request::Request,
-    stage::{Check, Readiness, Sent, Transact},
-};
+use tidegate::stage::{Check, Readiness, Sent, Transact};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -169,10 +166,7 @@ async fn stages_translate_answers_for_the_engine() {
     let send = timeout(Duration::from_millis(20), stage.send(&request));
     assert!(send.await.is_err(), "the engine's timeout ends it");
 
-    let stranger = Request {
-        kind: "stranger".to_owned(),
-        ..request
-    };
+    let stranger = testing::request("stranger");
     assert!(matches!(stage.send(&stranger).await, Sent::Rejected(error) if error.code == "unknown_kind"));
     let stages = format!("{:?}", stages(&stage.0));
     let readiness = r#"readiness: ["public_decrypt", "user_decrypt"]"#;

@@ -105,13 +105,14 @@ async fn a_body_that_does_not_end_in_time_is_unreadable() {
 
 #[tokio::test]
 async fn a_policy_s_phases_take_the_place_of_the_options() {
-    let phases = |connect, first_byte, body| Request {
-        phases: Some(Phases {
+    let phases = |connect, first_byte, body| {
+        let mut request = request();
+        request.phases = Some(Phases {
             connect: Duration::from_millis(connect),
             first_byte: Duration::from_millis(first_byte),
             body: Duration::from_millis(body),
-        }),
-        ..request()
+        });
+        request
     };
     let hour = 3_600_000;
     let silent = Fake::start_slow(Duration::from_secs(3600), || response(200, &[], "")).await;
