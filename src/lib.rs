@@ -18,6 +18,7 @@
 //! - `cli`: the program `tidegate`; needs the two others.
 //! - `embedded-postgres`: a private PostgreSQL, started from the programs that are installed.
 
+pub mod adaptive_timeout;
 mod client;
 mod coalescer;
 #[cfg(feature = "cli")]
@@ -30,8 +31,6 @@ pub mod stage;
 pub mod webhook;
 
 // Outside the interface: for Tidegate's own programs, tests and benchmarks. These may change in any version.
-#[doc(hidden)]
-pub mod adaptive_timeout;
 #[doc(hidden)]
 pub mod api_key;
 #[cfg(feature = "cli")]
