@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{GlobalArgs, exit_code, table::or_dash};
 
-/// The contract of the built-in kinds in their first configuration.
+/// The contract of the example's kinds in their first configuration.
 const BUILT_IN: &str = include_str!("contract/built_in.json");
 
 #[derive(Debug, Subcommand)]
@@ -16,14 +16,14 @@ pub(super) enum Contract {
     /// Compare a contract with the database, and show each observed value and its bound
     #[command(after_help = "Exit status: 0 everything holds, 3 something does not, 1 error.")]
     Check {
-        /// A JSON array of assertions [default: the contract of the built-in kinds]
+        /// A JSON array of assertions [default: the contract of the example's kinds]
         file: Option<PathBuf>,
         /// Also store the observed values as the baseline of later checks, which shows them, and which bounds may be
         /// relative to
         #[arg(long)]
         record: bool,
     },
-    /// Print the contract of the built-in kinds, as a template
+    /// Print the contract of the example's kinds, as a template
     Show,
 }
 

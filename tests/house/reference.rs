@@ -1,24 +1,25 @@
 //! Is the reference that of the program? `make reference` writes what these tests compare.
 
-use std::{env, fs};
+use std::{collections::BTreeSet, env, fs};
 
 use crate::support::TestDatabase;
 
-use super::tidy::root;
+use super::tidy::{files, root};
 
 const BEGINNING: &str = "\
 # Lists from the database
 
-`make reference` writes this page from a migrated database, and a test compares them. `psql` shows the same, with all columns:
-`\\df+ tidegate.*`, `\\dv+ tidegate.*`, `\\d+ tidegate.kind`.
+`make reference` writes this page from a migrated database, and a test compares them. `psql` shows the same, with all
+columns: `\\df+ tidegate.*`, `\\dv+ tidegate.*`, `\\d+ tidegate.kind`.
 ";
 
 const SETTINGS: &str = "
 ## Settings
 
-By their documented names, as `tidegate config` takes them ([how](operations.md#change-limits-while-it-runs)). `QUEUE`, `KIND` and `STAGE`
-stand for a name. Defaults are those of a new row; a kind with another deadline comes with [others](policies.md#what-a-kind-comes-with).
-Quotas have the settings of a gate, under names such as `kind KIND.high_water`.
+By their documented names, as `tidegate config` takes them ([how](operations.md#change-limits-while-it-runs)). `QUEUE`,
+`KIND` and `STAGE` stand for a name. Defaults are those of a new row; a kind with another deadline comes with
+[others](policies.md#what-a-kind-comes-with). Quotas have the settings of a gate, under names such as
+`kind KIND.high_water`.
 
 | name | unit | default | meaning |
 |---|---|---|---|
@@ -31,7 +32,9 @@ from (
   select
     n.name, coalesce(c.unit, '') as unit, c.comment, min(c.ordinality) as ordinality,
     case when count(distinct coalesce(c.default_value, '')) > 1
-      then string_agg(format('%s: %s', split_part(c.name, '.', 2), coalesce(c.default_value, 'none')), ', ' order by c.name)
+      then string_agg(
+        format('%s: %s', split_part(c.name, '.', 2), coalesce(c.default_value, 'none')), ', ' order by c.name
+      )
       else coalesce(min(c.default_value), 'none') end as defaults
   from (select c.*, row_number() over () as ordinality from tidegate.config as c) as c
   cross join lateral (
@@ -115,24 +118,61 @@ async fn the_lists_from_the_database_are_those_of_the_database() {
     }
 }
 
+/// The words in code font in the first column of the table below this header.
+fn listed(page: &str, header: &str) -> BTreeSet<String> {
+    let page = fs::read_to_string(root().join("docs").join(page)).unwrap();
+    let (_, table) = page.split_once(header).unwrap();
+    let rows = table
+        .lines()
+        .skip(1)
+        .map_while(|row| row.strip_prefix("| ")?.split(" | ").next());
+    rows.flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
+}
+
+async fn names(query: &str) -> BTreeSet<String> {
+    let database = TestDatabase::new().await;
+    let names: Vec<String> = sqlx::query_scalar(query).fetch_all(&database.pool).await.unwrap();
+    names.into_iter().collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operations_page_has_what_to_do_about_each_violation() {
-    let database = TestDatabase::new().await;
-    let page = fs::read_to_string(root().join("docs/operations.md")).unwrap();
-    let (_, table) = page.split_once("| violation | what to do |").unwrap();
-    let (table, _) = table.split_once("\n\n").unwrap();
-    let listed: Vec<&str> = table.split('`').skip(1).step_by(2).collect();
-    let names: Vec<String> = sqlx::query_scalar("select name from tidegate.invariant")
-        .fetch_all(&database.pool)
-        .await
-        .unwrap();
+    let listed = listed("operations.md", "| violation | what to do |\n");
     let is_listed = |name: &String| {
-        let is = |listed: &&str| match listed.strip_suffix('…') {
+        let is = |listed: &String| match listed.strip_suffix('…') {
             Some(beginning) => name.starts_with(beginning),
             None => name == listed,
         };
         listed.iter().any(is)
     };
+    let names = names("select name from tidegate.invariant").await;
     let missing: Vec<_> = names.iter().filter(|name| !is_listed(name)).collect();
     assert!(names.len() > 50 && missing.is_empty(), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_http_page_has_each_cause_that_ends_a_request() {
+    let causes = "select cause from tidegate.transition_rule where to_status in ('failure', 'timed_out')";
+    let (causes, listed) = (names(causes).await, listed("http.md", "| code | means |\n"));
+    let missing: Vec<_> = causes.difference(&listed).collect();
+    assert!(causes.len() > 10 && missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_pages_have_each_reason_of_explain_and_each_sqlstate() {
+    let explain = include_str!("../../sql/request/explain.sql");
+    let comment = explain.lines().map_while(|line| line.strip_prefix("--"));
+    let codes = comment.filter_map(|line| line.strip_prefix("   ")?.split("  ").next());
+    let reasons: BTreeSet<_> = codes.flat_map(|codes| codes.split(", ")).map(str::to_owned).collect();
+    assert_eq!(listed("operations.md", "| reason | what to do |\n"), reasons);
+
+    let sql = [files("sql", "sql"), files("migrations", "sql")].concat();
+    let raised = sql
+        .iter()
+        .flat_map(|(_, text)| text.match_indices("'TG").map(|(at, _)| &text[at + 1..at + 6]));
+    // TG000 is raised and caught in one function.
+    let raised: BTreeSet<_> = raised.filter(|code| *code != "TG000").map(str::to_owned).collect();
+    assert_eq!(listed("sql.md", "| code | means | what to do |\n"), raised);
 }

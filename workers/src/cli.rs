@@ -79,24 +79,24 @@ pub(crate) struct WorkerFlags {
     name: Option<String>,
 
     /// The lease of a claim; extended while its call runs
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    lease: Option<Duration>,
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    lease: Duration,
 
     /// How many requests are claimed at once, at most
-    #[arg(long, value_name = "N", value_parser = at_least_one())]
-    batch: Option<usize>,
+    #[arg(long, value_name = "N", default_value = "400", value_parser = at_least_one())]
+    batch: usize,
 
-    /// How many calls run at once, at most
-    #[arg(long, value_name = "N", value_parser = at_least_one())]
-    concurrency: Option<usize>,
+    /// How many calls run at once in each queue, at most
+    #[arg(long, value_name = "N", default_value = "800", value_parser = at_least_one())]
+    concurrency: usize,
 
     /// How often an idle queue is polled, besides notifications
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    poll: Option<Duration>,
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    poll: Duration,
 
     /// How long running calls may take to end after a stop was asked for
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    grace: Option<Duration>,
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
+    grace: Duration,
 
     /// Serve /metrics on this address, such as 127.0.0.1:9464; with port 0 any free port is taken, and the first line
     /// of output has the address
@@ -110,11 +110,11 @@ impl WorkerFlags {
         WorkerOptions {
             name: self.name.clone().unwrap_or(defaults.name),
             queues: self.queues.clone(),
-            lease: self.lease.unwrap_or(defaults.lease),
-            batch: self.batch.unwrap_or(defaults.batch),
-            concurrency: self.concurrency.unwrap_or(defaults.concurrency),
-            poll: self.poll.unwrap_or(defaults.poll),
-            grace: self.grace.unwrap_or(defaults.grace),
+            lease: self.lease,
+            batch: self.batch,
+            concurrency: self.concurrency,
+            poll: self.poll,
+            grace: self.grace,
             ..defaults
         }
     }
@@ -178,6 +178,10 @@ mod tests {
         let (options, defaults) = (worker.options(), WorkerOptions::default());
         assert!(options.queues.is_empty());
         assert_eq!((options.lease, options.batch), (defaults.lease, defaults.batch));
+        assert_eq!(
+            (options.concurrency, options.poll, options.grace),
+            (defaults.concurrency, defaults.poll, defaults.grace)
+        );
         assert_eq!(format!("{simulate:?}"), format!("{:?}", SimulateOptions::default()));
 
         let line = "x simulate --queue a --queue b --lease 1500ms --concurrency 3 --rate 20 --not-yet-rate 5%";

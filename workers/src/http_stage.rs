@@ -53,7 +53,7 @@ pub enum HttpStageError {
 
 /// Stages for every kind that `options` have a URL for.
 ///
-/// A URL without a kind serves the built-in kinds and those named with `--kind`.
+/// A URL without a kind serves the example's kinds and those named with `--kind`.
 ///
 /// # Errors
 ///

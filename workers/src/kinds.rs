@@ -1,10 +1,10 @@
-//! The built-in kinds, and the form of a kind's name.
+//! The kinds of the example, and the form of a kind's name.
 
 use tidegate::request::Flow;
 
 use crate::ParseError;
 
-/// The kinds that every database has.
+/// The kinds of `tidegate init --example relayer`.
 pub(crate) const BUILT_IN: [(&str, Flow); 4] = [
     ("public_decrypt", Flow::Decrypt),
     ("user_decrypt", Flow::Decrypt),

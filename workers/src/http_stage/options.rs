@@ -48,7 +48,7 @@ pub struct HttpOptions {
     #[arg(long = "receipt-url", value_name = "[KIND=]URL")]
     pub receipt_urls: Vec<UrlFor>,
 
-    /// Another kind, besides the built-in ones, that a URL without a kind serves (repeatable)
+    /// Another kind, besides those of the example, that a URL without a kind serves (repeatable)
     #[arg(long = "kind", value_name = "NAME", value_parser = kind_name)]
     pub kinds: Vec<String>,
 

@@ -45,7 +45,7 @@ impl FromStr for SimulatedKind {
     }
 }
 
-/// The built-in kinds, `user_decrypt` in `shares`, and `extra` ones, which win over them.
+/// The example's kinds, `user_decrypt` in `shares`, and `extra` ones, which win over them.
 pub(super) fn served(shares: u32, extra: &[SimulatedKind]) -> BTreeMap<String, SimulatedKind> {
     let built_in = BUILT_IN.map(|(name, flow)| SimulatedKind {
         name: name.to_owned(),

@@ -78,7 +78,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub shares: u32,
 
-    /// Another kind that it serves, besides the built-in ones: NAME:FLOW or NAME:decrypt:SHARES (repeatable)
+    /// Another kind that it serves, besides those of the example: NAME:FLOW or NAME:decrypt:SHARES (repeatable)
     #[arg(long = "kind", value_name = "NAME:FLOW")]
     pub kinds: Vec<SimulatedKind>,
 

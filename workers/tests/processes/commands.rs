@@ -10,8 +10,9 @@ mod cli;
 const BEGINNING: &str = "\
 # Commands
 
-`make reference` writes this page from the programs, and a test compares them. [Where to look](reference.md#commands) leads from each command
-to its subject. `--database-url` (or `DATABASE_URL`), `--database-url-file` and `--json` of the first block hold for all commands of `tidegate`.
+`make reference` writes this page from the programs, and a test compares them. [Where to look](reference.md#commands)
+leads from each command to its subject. `--database-url` (or `DATABASE_URL`), `--database-url-file` and `--json` of the
+first block hold for all commands of `tidegate`.
 ";
 
 /// A command without what the environment of this test has in its help.
