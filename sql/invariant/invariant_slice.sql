@@ -15,7 +15,7 @@ declare
   v_before uuid := coalesce(invariant_slice.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
   v_newest uuid := greatest(
     (select r.id from tidegate.request as r where r.id < v_before order by r.id desc limit 1),
-    (select e.request_id from tidegate.request_event as e
+    (select e.request_id from tidegate.stored_event as e
       where e.request_id < v_before order by e.request_id desc limit 1)
   );
   v_at     timestamptz;

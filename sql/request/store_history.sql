@@ -1,6 +1,8 @@
 -- store_history: Stores the events of a request that only its row contains.
 create or replace function tidegate_internal.store_history(p_id uuid)
   returns void language plpgsql
+  -- A plan that is kept may have been made for empty tables: along an index it serves full ones, too.
+  set enable_seqscan = off
   set plan_cache_mode = force_generic_plan
 as $$
 begin

@@ -107,7 +107,7 @@ async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let messages = format!("pgmq.q_{queue}");
-    for table in [&messages, "tidegate.request", "tidegate.claim"] {
+    for table in [&messages, "tidegate.request", "tidegate.claim", "tidegate.stored_event"] {
         session.execute(&format!("vacuum analyze {table}")).await;
     }
     let submit = format!("select * from tidegate.submit('{kind}', '{{}}')");
@@ -141,7 +141,9 @@ async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
         ))
         .await;
     for statement in &all {
-        let read = session.reads(&format!("q_{queue}|request"), statement).await;
+        let read = session
+            .reads(&format!("q_{queue}|request|stored_event_[0-9_]+"), statement)
+            .await;
         assert_eq!(read.scans, 0, "{statement} scans a table");
         assert!(read.rows_by_index < 12_000, "{statement}: {read:?}");
     }
@@ -179,4 +181,25 @@ async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
         ],
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_whose_plans_were_made_before_any_history_reads_it_by_an_index() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    session.execute("vacuum analyze tidegate.stored_event").await;
+    let recover = "select reset from tidegate.recover(reset_all => true, force => true)";
+    for requests in [1, 100] {
+        session
+            .texts(&format!(
+                "select count(*) from tidegate.submit_batch('direct', array_fill('{{}}'::jsonb, array[{requests}]))"
+            ))
+            .await;
+        session
+            .texts("select count(*) from tidegate.claim_tx('tx', 'w', 500, '1 minute')")
+            .await;
+        let read = session.reads("stored_event_[0-9_]+", recover).await;
+        assert!(read.index_scans >= requests, "{read:?}");
+        assert_eq!(read.scans, 0, "{read:?}");
+    }
 }
