@@ -128,9 +128,10 @@ package: ## Package the crates that can be published, and build each from its pa
 	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model
 
 .PHONY: semver
-semver: ## Compare the public interface with that of a git revision (BASE=v0.1.0)
+semver: ## Compare the public interface with that of the last tag (BASE=REVISION for another)
 	@command -v cargo-semver-checks >/dev/null || cargo install cargo-semver-checks --locked
-	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model --baseline-rev "$(or $(BASE),HEAD)"
+	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model \
+	  --baseline-rev "$(or $(BASE),$$(git describe --tags --abbrev=0))"
 
 .PHONY: sbom
 sbom: ## Write the bill of materials of both programs below target/sbom, in CycloneDX, and compare it with cargo tree
