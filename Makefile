@@ -73,7 +73,8 @@ model: ## Check every state of the model, and print their number (TIDEGATE_MODEL
 	TIDEGATE_MODEL="$(or $(TIDEGATE_MODEL),usual)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
 
 .PHONY: faults
-faults: setup ## Inject random faults into a running fleet, and check every promise (TIME=30m SEED=7 FAULTS=--failover)
+faults: setup ## Inject random faults into a running fleet, and check every promise (TIME=30m SEED=7 FAULTS=--failover; --foreign)
+	$(if $(findstring --foreign,$(FAULTS)),tests/foreign_workers/prepare)
 	cargo build --release --workspace --bins
 	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
 
@@ -92,7 +93,7 @@ client-check: setup ## Generate clients in Python and TypeScript from a running 
 .PHONY: test-workers
 test-workers: setup ## Run the workers in Python and TypeScript against a real Tidegate (T=rate for some of the tests)
 	tests/foreign_workers/prepare
-	cargo build -p tidegate --bins
+	cargo build -p tidegate -p tidegate-workers -p tidegate-faults --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/foreign_workers/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
 	  $(if $(T),-k "$(T)") tests/foreign_workers
 

@@ -36,6 +36,8 @@ pub struct Event {
     pub to: Word,
     /// Why.
     pub cause: Word,
+    /// The worker that claimed the request last.
+    pub worker: Option<Word>,
     /// When, in microseconds of Unix time.
     pub at_us: i64,
 }
@@ -358,7 +360,7 @@ impl Evidence {
             }
         }
         drop(rows);
-        let sql = "select request_id, transition_no, from_status::text as old, to_status::text as new, cause,
+        let sql = "select request_id, transition_no, from_status::text as old, to_status::text as new, cause, worker,
                      (extract(epoch from at) * 1000000)::bigint as at_us
                    from tidegate.request_event";
         let mut rows = sqlx::query(sql).fetch(&mut *session);
@@ -369,6 +371,7 @@ impl Evidence {
                 from: row.get::<Option<&str>, _>("old").map(|old| words.of(old)),
                 to: words.of(row.get("new")),
                 cause: words.of(row.get("cause")),
+                worker: row.get::<Option<&str>, _>("worker").map(|name| words.of(name)),
                 at_us: row.get("at_us"),
             };
             match self.lives.get_mut(&id) {

@@ -62,7 +62,7 @@ pub struct Fleet {
     pub nodes: Vec<Arc<Unit>>,
     /// Where they listen.
     pub addresses: Vec<SocketAddr>,
-    /// Workers that call the downstream over HTTP.
+    /// Workers that call the downstream over HTTP; those in other languages are among them.
     pub workers: Vec<Arc<Unit>>,
     /// Workers with an effect in the database.
     pub bookers: Vec<Arc<Unit>>,
@@ -180,14 +180,16 @@ impl Fleet {
             ]
             .map(str::to_owned)
             .into_iter()
-            .chain(
-                scene::own_kinds()
-                    .filter(|kind| kind.queue == "tx")
-                    .flat_map(|kind| ["--kind".to_owned(), kind.name.to_owned()]),
-            )
+            .chain(scene::kinds_of("tx").flat_map(|kind| ["--kind".to_owned(), kind.to_owned()]))
             .collect();
             let (worker, _) = Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
             workers.push(worker);
+        }
+        if options.foreign {
+            for (name, arguments) in foreign(programs, to_downstream.address)? {
+                let (worker, _) = Unit::start(name, Path::new("env"), arguments, network().await?, &logs).await?;
+                workers.push(worker);
+            }
         }
         let mut bookers = Vec::new();
         for number in 1..=2 {
@@ -281,6 +283,41 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+/// The workers in Python and TypeScript, each with what `env` is told to run: they call the downstream over HTTP, too.
+fn foreign(programs: &Programs, downstream: SocketAddr) -> anyhow::Result<[(&'static str, Vec<String>); 2]> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let installed = programs.faults.with_file_name("../foreign_workers");
+    let typescript = installed.join("typescript/dist/http_stages.js");
+    anyhow::ensure!(
+        typescript.exists(),
+        "{} is missing: run tests/foreign_workers/prepare",
+        typescript.display()
+    );
+    let command = |name, program: PathBuf, script: PathBuf| {
+        let options = serde_json::json!({
+            "name": name,
+            "queues": ["readiness", "tx"],
+            "lease": LEASE.as_secs(),
+            "grace": 5,
+            "downstream": downstream.to_string(),
+            "kinds": scene::kinds_of("tx").collect::<Vec<_>>(),
+        });
+        let arguments = [
+            format!("OPTIONS={options}"),
+            format!("PYTHONPATH={}", sources.join("workers/python").display()),
+            "PYTHONDONTWRITEBYTECODE=1".to_owned(),
+            program.display().to_string(),
+            script.display().to_string(),
+        ];
+        (name, arguments.to_vec())
+    };
+    let python = sources.join("tests/foreign_workers/http_stages.py");
+    Ok([
+        command("python", installed.join("venv/bin/python"), python),
+        command("typescript", "node".into(), typescript),
+    ])
 }
 
 /// The address in a server's first line.

@@ -43,6 +43,11 @@ pub struct Options {
     #[arg(long)]
     pub failover: bool,
 
+    /// Run a worker in Python and one in TypeScript beside those in Rust; `tests/foreign_workers/prepare` installs what
+    /// they need
+    #[arg(long)]
+    pub foreign: bool,
+
     /// Where the cluster and the logs are; kept after the run [default: a temporary directory, kept when something is
     /// wrong]
     #[arg(long)]

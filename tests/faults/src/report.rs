@@ -22,6 +22,8 @@ pub struct Report {
     pub injected: Vec<(&'static str, u64)>,
     /// Requests by kind and status.
     pub requests: Vec<(String, String, u64)>,
+    /// How many passed checks and receipts each worker has settled.
+    pub settled: BTreeMap<String, u64>,
     /// The callers' ledger.
     pub ledger: Entries,
     /// The checks.
@@ -67,9 +69,15 @@ impl Report {
         verdict: Verdict,
     ) -> Self {
         let mut requests = BTreeMap::<(String, String), u64>::new();
+        let mut settled = BTreeMap::new();
         for life in evidence.lives.values() {
             let key = (life.kind.to_string(), life.status.to_string());
             *requests.entry(key).or_default() += 1;
+            for event in &life.events {
+                if let ("readiness_passed" | "receipt", Some(worker)) = (&*event.cause, &event.worker) {
+                    *settled.entry(worker.to_string()).or_default() += 1;
+                }
+            }
         }
         let mut shown = Vec::new();
         for check in &verdict.0 {
@@ -99,6 +107,7 @@ impl Report {
                 .into_iter()
                 .map(|((kind, status), count)| (kind, status, count))
                 .collect(),
+            settled,
             ledger,
             sends: sends.count() as u64,
             shown,
@@ -143,6 +152,12 @@ impl fmt::Display for Report {
         for (kind, status, count) in &self.requests {
             writeln!(f, "  {kind:<24} {status:<18} {count:>9}")?;
         }
+        let settled: Vec<_> = self
+            .settled
+            .iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        writeln!(f, "passed checks and receipts, by worker: {}", settled.join(", "))?;
         let ledger = &self.ledger;
         writeln!(
             f,

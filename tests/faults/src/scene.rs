@@ -93,6 +93,14 @@ pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().skip(4)
 }
 
+/// The names of a tx queue's kinds.
+pub fn kinds_of(queue: &str) -> impl Iterator<Item = &'static str> {
+    KINDS
+        .iter()
+        .filter(move |kind| kind.queue == queue)
+        .map(|kind| kind.name)
+}
+
 /// The kind that has a quota.
 pub const RATIONED: &str = "rationed";
 
@@ -172,11 +180,7 @@ pub fn limits(options: &Options) -> Vec<Limited> {
         queue: queue.to_owned(),
         per_second: ((f64::from(options.per_second) * share).ceil() as u32).max(10),
         burst: 1,
-        kinds: KINDS
-            .iter()
-            .filter(|kind| kind.queue == queue)
-            .map(|kind| kind.name.to_owned())
-            .collect(),
+        kinds: kinds_of(queue).map(str::to_owned).collect(),
     };
     vec![of("tx", 1.6), of("bookings", 0.4)]
 }

@@ -20,6 +20,7 @@ async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_wi
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
         failover: true,
+        foreign: false,
         only: Vec::new(),
         directory: None,
         programs: Some(directory_of(program).unwrap()),

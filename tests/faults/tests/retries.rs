@@ -38,6 +38,7 @@ fn life(number: usize, succeeds: Option<usize>, mark: &str) -> Life {
             from: (!from.is_empty()).then(|| from.into()),
             to: to.into(),
             cause: cause.into(),
+            worker: None,
             at_us,
         });
     };

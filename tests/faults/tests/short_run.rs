@@ -22,6 +22,7 @@ async fn every_promise_holds_while_everything_breaks() {
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
         failover: false,
+        foreign: false,
         only: Vec::new(),
         directory: None,
         programs: Some(directory_of(program).unwrap()),
