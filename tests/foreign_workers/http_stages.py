@@ -1,7 +1,7 @@
 """Stages over HTTP for the fault suite, as `tidegate-worker http` has them: OPTIONS has the worker's, its kinds and the
 address of the downstream.
 
-With IGNORE_LEASE, one send in five ignores that its call is cancelled, and leaves when its lease is over.
+With IGNORE_LEASE, first sends ignore that their call is cancelled, and leave when their lease is long over.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tidegate_worker import Context, Failed, Json, Passed, Receipt, Rejected, Re
 
 OPTIONS = json.loads(os.environ["OPTIONS"])
 HOST, PORT = OPTIONS.pop("downstream").split(":")
-IGNORES_LEASE, WELL_AFTER = bool(os.environ.get("IGNORE_LEASE")), OPTIONS["lease"] + 5
+IGNORES_LEASE, LONG_AFTER = bool(os.environ.get("IGNORE_LEASE")), OPTIONS["lease"] + 7
 late: set[asyncio.Task[Receipt | Retry | Rejected]] = set()
 
 
@@ -79,11 +79,11 @@ async def find(payload: Json, context: Context) -> Receipt | None:
 
 
 async def send_late(payload: Json, context: Context) -> Receipt | Retry | Rejected:
-    if context.id.int % 5:
+    if context.attempt > 1:
         return await send(payload, context)
 
     async def later() -> Receipt | Retry | Rejected:
-        await asyncio.sleep(WELL_AFTER)
+        await asyncio.sleep(LONG_AFTER)
         return await send(payload, context)
 
     late.add(task := asyncio.create_task(later()))
