@@ -119,13 +119,16 @@ def test_a_call_is_dropped_at_the_timeout_of_its_policy(
         server.tidegate("config", "set", "direct.tx.timeout_ms", "10000")
 
 
-def test_a_response_that_cannot_be_stored_ends_its_request(
-    server: Server, downstream: Downstream, start: Start, language: str
+@pytest.mark.parametrize("receipt", [{"response": "\0"}, {"reference": os.urandom(4000).hex(), "response": 1}])
+def test_a_receipt_that_cannot_be_stored_ends_its_request(
+    server: Server, downstream: Downstream, start: Start, language: str, receipt: dict[str, object]
 ) -> None:
     start(language)
     id = server.submit("direct")
-    downstream.next(id, "send").answer("receipt", response="\0")
-    assert server.becomes(id, "failure")["error"]["code"] == "unstorable_response"
+    # The long reference does not fit an index: an error of class 54, which psycopg calls operational.
+    downstream.next(id, "send").answer("receipt", **receipt)
+    request = server.becomes(id, "failure")
+    assert (request["error"]["code"], request["tx_attempt"]) == ("unstorable_response", 1)
 
 
 def test_a_receipt_waits_while_the_database_takes_no_writes(
@@ -134,7 +137,7 @@ def test_a_receipt_waits_while_the_database_takes_no_writes(
     worker = start(language)
     id = server.submit("direct")
     send = downstream.next(id, "send")
-    # Of this session, which goes on.
+    # This session must still write while others are read-only.
     server.rows("set default_transaction_read_only = off")
     server.rows("alter system set default_transaction_read_only = on")
     try:

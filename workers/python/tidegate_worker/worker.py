@@ -26,6 +26,8 @@ from .outcomes import Check, Context, Failed, FindReceipt, Json, Outcome, Passed
 log = logging.getLogger("tidegate_worker")
 # Errors after which the same statement may succeed later (InternalError: it takes no writes); and all of statements.
 UNAVAILABLE, FAILURES = (psycopg.OperationalError, psycopg.InternalError, OSError), (psycopg.Error, OSError)
+# Operational errors, too, but of the values: these are too large, or nested too deep.
+TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 # Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
 FIRST_PAUSE, LATE = 0.002, 0.05
 
@@ -293,16 +295,17 @@ class Worker:
             try:
                 values = {"lease": call.lease, "took_ms": call.took_ms, **settle_values(outcome)}
                 moved = await self.rows(f"select * from tidegate.{function}", **values)
-            except UNAVAILABLE as error:
-                if not self._holds(call):
-                    raise
-                log.warning("request %s: cannot settle yet: %r", call.id, error)
-                await asyncio.sleep(0.5)
             except Exception as error:
-                if not isinstance(outcome, Receipt):
+                if isinstance(error, UNAVAILABLE) and not isinstance(error, TOO_LARGE):
+                    if not self._holds(call):
+                        raise
+                    log.warning("request %s: cannot settle yet: %r", call.id, error)
+                    await asyncio.sleep(0.5)
+                elif isinstance(outcome, Receipt):
+                    message = f"the downstream took it, but its answer cannot be stored: {error}"
+                    outcome = Rejected("unstorable_response", message)
+                else:
                     raise
-                message = f"the downstream took it, but its answer cannot be stored: {error}"
-                outcome = Rejected("unstorable_response", message)
         if not moved:
             # Another worker has the request, or it was cancelled or has ended.
             log.warning("request %s: the lease is lost, %r is discarded", call.id, outcome)
