@@ -21,16 +21,19 @@ fn without_environment(command: Command) -> Command {
     command.mut_subcommands(without_environment)
 }
 
-/// The help of a command and of those below it, a block each. The first block alone has the options of all.
+/// The help of a command and of those below it, a block each. A global option is in the block of the command that has
+/// it, and not in those below.
 fn describe(page: &mut String, command: &mut Command, level: &str) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
     let help = command.render_help().to_string();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
     write!(page, "\n{level} {name}\n\n```text\n{}\n```\n", help.join("\n").trim()).unwrap();
+    let global = command.get_arguments().filter(|argument| argument.is_global_set());
+    let global: Vec<_> = global.map(|argument| argument.get_id().clone()).collect();
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         if below.get_name() != "help" {
             let mut below = below.clone().mut_args(|argument| {
-                let is_of_all = argument.is_global_set();
+                let is_of_all = global.contains(argument.get_id());
                 argument.hide(is_of_all)
             });
             describe(page, &mut below, "###");
