@@ -261,7 +261,7 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
         ),
         (
             server.url("sslmode=verify-full&sslrootcert=/nowhere/root.crt"),
-            "which cannot be read",
+            "sslrootcert names the file /nowhere/root.crt, which cannot be read",
         ),
         (
             server.url("sslmode=disable"),
@@ -282,7 +282,10 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
             "the common name of the certificate in sslcert has to be the user's name",
         ),
     ] {
-        assert!(GUIDE.contains(sentence), "{sentence}");
+        assert!(
+            GUIDE.contains(&sentence.replace("/nowhere/root.crt", "…")),
+            "{sentence}"
+        );
         for words in [
             &["migrate", "--dry-run"][..],
             &["status"],
