@@ -377,6 +377,20 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
 }
 
 #[test]
+fn schemas_keep_what_generators_of_clients_need() {
+    let submit = &DOCUMENT["paths"]["/v1/{kind}"]["post"];
+    let parameters = submit["parameters"].as_array().unwrap();
+    let not_before = parameters.iter().find(|known| known["name"] == "Tidegate-Not-Before");
+    let payloads = &DOCUMENT["components"]["schemas"]["Payloads"];
+
+    assert_eq!(
+        not_before.unwrap()["schema"],
+        json!({"type": "string", "allOf": [{"format": "date-time"}]})
+    );
+    assert_eq!(payloads["items"], json!({"not": {"type": "null"}}));
+}
+
+#[test]
 fn every_problem_belongs_to_an_operation() {
     let declared = DOCUMENT["components"]["schemas"]["Code"]["enum"].as_array().unwrap();
     let declared: BTreeSet<_> = declared.iter().map(|code| code.as_str().unwrap().to_owned()).collect();
