@@ -10,14 +10,10 @@ use tidegate::{
 
 use crate::cli::WorkerFlags;
 
-/// A store over the database that the flags name, ready for work. The embedded server runs as long as its location
-/// lives.
-///
-/// Besides the connection that listens, a worker needs one for maintenance and up to three for each queue; `more` are
-/// added. Which queues it has without `--queue` is not known yet: three and fewer have enough.
-pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
+/// A store over the database that the flags name, with this many connections. The embedded server runs as long as its
+/// location lives.
+pub(crate) async fn open(worker: &WorkerFlags, connections: usize) -> anyhow::Result<(Store, DatabaseLocation)> {
     let location = worker.database.clone().locate().await?;
-    let connections = 1 + 3 * worker.options().queues.len().max(3) + more;
     let store = location.open(&settings(u32::try_from(connections)?)).await?;
     Ok((store, location))
 }

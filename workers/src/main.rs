@@ -9,11 +9,13 @@ use std::{io::Write, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use clap::Parser;
 use tidegate::{
-    embedded_postgres, http, shutdown,
+    embedded_postgres, http,
+    request::Stage,
+    shutdown,
     stage::Stages,
     store::Store,
     telemetry::{self, metrics::Metrics},
-    worker,
+    worker::{self, WorkerError},
 };
 use tidegate_workers::{
     http_stage,
@@ -52,14 +54,16 @@ fn run(command: Command) -> anyhow::Result<()> {
         match command {
             Command::Http { worker, http } => {
                 let stages = http_stage::stages(&http)?;
-                let (store, _location) = database::open(&worker, 0).await?;
-                run_worker(store, stages, &worker, shutdown).await
+                let (store, _location) = database::open(&worker, 1).await?;
+                run_worker(store, stages, http.named().collect(), &worker, shutdown).await
             }
             Command::Simulate { worker, simulate } => {
                 let (store, _location) = database::open(&worker, StoreResponder::AT_ONCE).await?;
+                let named = simulate.kinds.iter().map(|kind| (kind.name.clone(), Stage::Tx));
+                let named = named.collect();
                 let responder = Arc::new(StoreResponder(store.clone()));
                 let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
-                let ran = run_worker(store, simulate::stages(&downstream), &worker, shutdown).await;
+                let ran = run_worker(store, simulate::stages(&downstream), named, &worker, shutdown).await;
                 finish(&downstream, worker.options().grace).await;
                 ran
             }
@@ -70,22 +74,30 @@ fn run(command: Command) -> anyhow::Result<()> {
     })
 }
 
-/// Runs the engine's worker, and serves its metrics if the flags ask for it.
+/// Runs the engine's worker, and serves its metrics if the flags ask for it. Refuses a stage that a flag has `named` and
+/// that has no queue.
 async fn run_worker(
     store: Store,
     stages: Stages,
+    named: Vec<(String, Stage)>,
     flags: &WorkerFlags,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    let (queues, without) = worker::queues(&store, &stages).await?;
+    if let Some((kind, stage)) = without.into_iter().find(|stage| named.contains(stage)) {
+        return Err(WorkerError::NoQueue { kind, stage }.into());
+    }
     let mut options = database::options(flags)?;
     if options.queues.is_empty() {
-        (options.queues, _) = worker::queues(&store, &stages).await?;
+        options.queues = queues;
     }
     anyhow::ensure!(
         !options.queues.is_empty(),
         "the database has no kind that this worker has a stage for: make one with `tidegate kind add`, and name it \
          with --kind"
     );
+    // One for maintenance, and up to three for each queue.
+    let store = store.with_own_pool(u32::try_from(1 + 3 * options.queues.len())?);
     let Some(address) = flags.metrics_listen else {
         return Ok(worker::run(store, stages, options, shutdown).await?);
     };

@@ -274,7 +274,14 @@ async fn a_worker_without_named_queues_drains_those_of_its_kinds() {
 async fn a_worker_serves_metrics_at_the_given_address() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
-    let mut command = command(&["simulate", "--metrics-listen", "127.0.0.1:0"]);
+    database.execute("select tidegate.kind_add('report', 'decrypt')").await;
+    let mut command = command(&[
+        "simulate",
+        "--kind",
+        "report:decrypt",
+        "--metrics-listen",
+        "127.0.0.1:0",
+    ]);
     command.env("DATABASE_URL", &database.url);
     let (worker, address) = first_line(command, "metrics on ").await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -283,7 +290,8 @@ async fn a_worker_serves_metrics_at_the_given_address() {
         let answer = client.get(&address).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
-        assert!(text.contains("tidegate_database_connections_max 14\n"), "{text}");
+        // Of four queues.
+        assert!(text.contains("tidegate_database_connections_max 13\n"), "{text}");
         text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
     })
     .await;
@@ -304,6 +312,26 @@ async fn a_worker_that_cannot_start_prints_what_to_do() {
         (&empty.url, "simulate", "tidegate migrate"),
         (&ready.url, "simulate", "kind \"direct\" has exactly_once"),
         (&ready.url, "simulate --queue nope", "there is no queue \"nope\""),
+        (
+            &ready.url,
+            "http --kind payuot --send-url http://127.0.0.1:1/",
+            "kind \"payuot\" has no queue for a tx stage: register the kind",
+        ),
+        (
+            &ready.url,
+            "http --queue tx --send-url payuot=http://127.0.0.1:1/",
+            "kind \"payuot\" has no queue for a tx stage",
+        ),
+        (
+            &ready.url,
+            "http --check-url direct=http://127.0.0.1:1/",
+            "kind \"direct\" has no queue for a readiness stage",
+        ),
+        (
+            &ready.url,
+            "simulate --kind payuot:direct",
+            "kind \"payuot\" has no queue",
+        ),
         (
             &no_kinds.url,
             "http --send-url http://127.0.0.1:1/",

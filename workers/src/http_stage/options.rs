@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use humantime::parse_duration;
+use tidegate::request::Stage;
 
 use super::{HeaderLine, UrlTemplate};
 use crate::{ParseError, kinds::kind_name};
@@ -96,6 +97,18 @@ impl HttpOptions {
             .flatten()
     }
 
+    /// The stages that these options name, each by its kind. A kind given with `--kind` may have no checks.
+    pub fn named(&self) -> impl Iterator<Item = (String, Stage)> {
+        let checks = self.check_urls.iter().map(|url| (&url.kind, Stage::Readiness));
+        let sends = self.send_urls.iter().chain(&self.receipt_urls);
+        let own = checks.chain(sends.map(|url| (&url.kind, Stage::Tx)));
+        let own = own.filter_map(|(kind, stage)| Some((kind.clone()?, stage)));
+        own.chain(self.kinds.iter().map(|kind| {
+            let sends = url_for(&self.send_urls, kind).is_some();
+            (kind.clone(), if sends { Stage::Tx } else { Stage::Readiness })
+        }))
+    }
+
     pub(super) fn validate(&self) -> Result<(), ParseError> {
         let refuse = |message: &str| Err(ParseError(message.to_owned()));
         if self.all_urls().next().is_none() {
@@ -111,6 +124,12 @@ impl HttpOptions {
                 let kind = second.kind.as_deref().unwrap_or("all other kinds");
                 return refuse(&format!("{flag} is given twice for {kind}: keep one"));
             }
+        }
+        let urls = |kind: &&String| [&self.check_urls, &self.send_urls].map(|urls| url_for(urls, kind));
+        if let Some(kind) = self.kinds.iter().find(|kind| urls(kind) == [None, None]) {
+            return refuse(&format!(
+                "--kind {kind} has no URL: give --check-url or --send-url without a kind"
+            ));
         }
         for receipt in &self.receipt_urls {
             if !receipt.url.names_the_request() {
@@ -166,5 +185,23 @@ mod tests {
         assert!(error(options(&[], &["http://a"], &["http://a/r"])).contains("{id}"));
         assert!(error(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
         assert!(options(&[], &["http://a"], &["x=http://a/{id}"]).validate().is_ok());
+        assert!(error(crate::from_flags("--send-url x=http://a --kind y")).contains("--kind y has no URL"));
+    }
+
+    #[test]
+    fn options_name_stages() {
+        let named = |flags: &str| crate::from_flags::<HttpOptions>(flags).named().collect::<Vec<_>>();
+        let (all, kind) = ("--check-url http://a --send-url http://a", "x".to_owned());
+        assert_eq!(named(all), []);
+        assert_eq!(named(&format!("{all} --kind x")), [(kind.clone(), Stage::Tx)]);
+        assert_eq!(
+            named("--check-url http://a --kind x"),
+            [(kind.clone(), Stage::Readiness)]
+        );
+        assert_eq!(named("--check-url x=http://a"), [(kind.clone(), Stage::Readiness)]);
+        assert_eq!(
+            named(&format!("{all} --receipt-url x=http://a/{{id}}")),
+            [(kind, Stage::Tx)]
+        );
     }
 }
