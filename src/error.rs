@@ -1,6 +1,16 @@
 //! Errors of the store, with messages for operators and callers.
 
-use rustls::CertificateError;
+#[cfg(feature = "tls")]
+mod tls;
+
+/// Without the feature there is no such failure.
+#[cfg(not(feature = "tls"))]
+mod tls {
+    pub(super) fn failure(_: &(dyn std::error::Error + 'static)) -> Option<String> {
+        None
+    }
+}
+
 use sqlx::postgres::PgDatabaseError;
 
 use crate::request::UnknownWord;
@@ -176,13 +186,13 @@ fn driver_error(error: sqlx::Error) -> StoreError {
             StoreError::NotMigrated(source.to_string())
         }
         sqlx::Error::Io(error) => {
-            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-            StoreError::Unavailable(inner.map_or_else(|| error.to_string(), tls_failure))
+            let failure = error.get_ref().and_then(|inner| tls::failure(inner));
+            StoreError::Unavailable(failure.unwrap_or_else(|| error.to_string()))
         }
-        sqlx::Error::Tls(error) => StoreError::Unavailable(match error.downcast_ref() {
-            Some(error) => tls_failure(error),
-            None => driver_tls_failure(&error.to_string()),
-        }),
+        sqlx::Error::Tls(error) => {
+            let failure = tls::failure(&**error);
+            StoreError::Unavailable(failure.unwrap_or_else(|| driver_tls_failure(&error.to_string())))
+        }
         // The driver's message has this beginning once for each of its layers.
         sqlx::Error::Configuration(error) => {
             let why = error.to_string().replace("error with configuration: ", "");
@@ -222,39 +232,9 @@ fn driver_tls_failure(why: &str) -> String {
         "the server has no TLS, and the URL's sslmode requires it: turn on ssl at the server, or set sslmode=disable if \
          the network between is trusted"
             .to_owned()
+    } else if why.ends_with("without TLS support enabled") {
+        "the URL's sslmode requires TLS, and this program is built without it: add the feature tls of the crate tidegate".to_owned()
     } else {
         format!("TLS failed ({why}): check sslmode, sslrootcert, sslcert and sslkey")
     }
-}
-
-/// Why a TLS connection could not be made, and what to do.
-fn tls_failure(error: &rustls::Error) -> String {
-    let (what, remedy) = match error {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => (
-            "no trusted root has signed the server's certificate",
-            "name the file of its root with sslrootcert",
-        ),
-        rustls::Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => (
-            "the server's certificate is for other hosts",
-            "connect to a host that it names",
-        ),
-        rustls::Error::InvalidCertificate(
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. },
-        ) => (
-            "the server's certificate is not valid at this time",
-            "renew it, and check the clock of this machine",
-        ),
-        rustls::Error::InvalidCertificate(_) => (
-            "the server's certificate is not accepted",
-            "replace it by one for TLS servers (CA:FALSE), signed by a trusted root",
-        ),
-        rustls::Error::AlertReceived(_) => ("the server refused this client's TLS", CLIENT_CERTIFICATE),
-        _ => ("TLS failed", "check sslmode, sslrootcert, sslcert and sslkey"),
-    };
-    format!("{what} ({error}): {remedy}")
 }

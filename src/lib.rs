@@ -15,8 +15,9 @@
 //! All are on by default. Without them (`default-features = false`) everything on this page is there, but [`webhook`].
 //!
 //! - `server`: the HTTP API, the delivery of webhooks, and metrics in the format of Prometheus.
-//! - `cli`: the program `tidegate`; needs the two others.
+//! - `cli`: the program `tidegate`; needs `server` and `embedded-postgres`.
 //! - `embedded-postgres`: a private PostgreSQL, started from the programs that are installed.
+//! - `tls`: connections to PostgreSQL with TLS.
 
 pub mod adaptive_timeout;
 mod client;

@@ -22,15 +22,29 @@ use crate::{
 
 static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
 
-mod embedded {
-    refinery::embed_migrations!("migrations");
-}
+static MIGRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
 /// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
 const LOCK_KEY: i64 = 0x7469_6465;
 
-/// The table of refinery's applied migrations; Tidegate has nothing in `public`.
-const HISTORY_TABLE: &str = "tidegate.schema_history";
+/// A file below `migrations/`.
+#[derive(Debug)]
+struct Migration {
+    version: i32,
+    /// The name of its file, without its ending.
+    name: &'static str,
+    sql: &'static str,
+}
+
+impl Migration {
+    fn checksum(&self) -> String {
+        hex(Sha256::digest(self.sql))
+    }
+}
+
+fn hex(digest: impl AsRef<[u8]>) -> String {
+    digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Why a database could not be brought to this version.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +57,18 @@ pub enum MigrateError {
     #[error("pgmq's tables could not be installed")]
     Pgmq(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A migration failed; nothing of it was kept.
-    #[error("a migration failed, and nothing of it was kept")]
-    Migration(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("migration {name} failed, and nothing of it was kept")]
+    Migration {
+        /// The name of its file, without its ending.
+        name: &'static str,
+        /// The error of the database.
+        source: StatementError,
+    },
+    /// The database has a migration that this program does not have, or has with another text.
+    #[error(
+        "nothing was changed: migration {0} of this database is of another version of Tidegate; migrate with that one or a newer one"
+    )]
+    History(i32),
     /// A file below `sql/` failed; the files before it were not kept either.
     #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
     Sql {
@@ -98,9 +122,9 @@ fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
 #[must_use]
 pub fn fingerprint() -> String {
     let mut hash = Sha256::new();
-    for migration in embedded::migrations::runner().get_migrations() {
-        hash.update(migration.to_string());
-        hash.update(migration.sql().unwrap_or_default());
+    for migration in migrations() {
+        hash.update(migration.name);
+        hash.update(migration.checksum());
     }
     let mut files = below(&SQL);
     files.sort_unstable();
@@ -108,7 +132,7 @@ pub fn fingerprint() -> String {
         hash.update(path);
         hash.update(sql);
     }
-    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(hash.finalize())
 }
 
 /// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates
@@ -124,20 +148,30 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }
-    session.batch("create schema if not exists tidegate").await?;
-    let migrations = session.pending().await?;
+    session
+        .batch(
+            "create schema if not exists tidegate;
+             create table if not exists tidegate.schema_history (
+               version integer primary key, name text not null, applied_on timestamptz not null, checksum text not null
+             )",
+        )
+        .await?;
+    let pending = session.pending().await?;
     let began = Instant::now();
-    while let Err(error) = runner().run_async(&mut session).await {
-        session
-            .wait_for_lock(began, MigrateError::Migration(error.into()))
-            .await?;
+    for migration in &pending {
+        while let Err(source) = session.apply(migration).await {
+            let name = migration.name;
+            session
+                .wait_for_lock(began, MigrateError::Migration { name, source })
+                .await?;
+        }
     }
     let sql_applied = session.needs_sql().await?;
     while sql_applied && let Err(error) = session.apply_sql().await {
         session.wait_for_lock(began, error).await?;
     }
     Ok(Migrated {
-        migrations,
+        migrations: names(&pending),
         sql_applied,
     })
 }
@@ -150,15 +184,28 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
 pub async fn plan(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
     Ok(Migrated {
-        migrations: session.pending().await?,
+        migrations: names(&session.pending().await?),
         sql_applied: session.needs_sql().await?,
     })
 }
 
-fn runner() -> refinery::Runner {
-    let mut runner = embedded::migrations::runner();
-    runner.set_migration_table_name(HISTORY_TABLE);
-    runner
+fn names(migrations: &[Migration]) -> Vec<String> {
+    migrations.iter().map(|migration| migration.name.to_owned()).collect()
+}
+
+/// The files below `migrations/` in the order of their versions: `V1__vocabulary.sql` has version 1.
+fn migrations() -> Vec<Migration> {
+    let files = MIGRATIONS.files().filter_map(|file| {
+        let name = file.path().file_stem()?.to_str()?;
+        Some(Migration {
+            version: name.strip_prefix('V')?.split_once("__")?.0.parse().ok()?,
+            name,
+            sql: file.contents_utf8()?,
+        })
+    });
+    let mut migrations: Vec<_> = files.collect();
+    migrations.sort_unstable_by_key(|migration| migration.version);
+    migrations
 }
 
 /// pgmq brings its SQL over its own driver, in a transaction and under a lock of its own.

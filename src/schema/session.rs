@@ -2,15 +2,12 @@
 
 use std::{
     fmt, iter,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use chrono::DateTime;
-use refinery::{AsyncMigrate, Migration};
-use refinery_core::traits::r#async::{AsyncQuery, AsyncTransaction};
 use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgDatabaseError};
 
-use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, comments, fingerprint, runner, sql_files};
+use super::{LOCK_KEY, MigrateError, Migration, comments, fingerprint, migrations, sql_files};
 use crate::database;
 
 /// The name of its sessions in `pg_stat_activity`.
@@ -83,44 +80,6 @@ pub(super) struct Session {
     connection: PgConnection,
 }
 
-impl AsyncTransaction for Session {
-    type Error = StatementError;
-
-    async fn execute<'a, T: Iterator<Item = &'a str> + Send + 'a>(
-        &'a mut self,
-        queries: T,
-    ) -> Result<usize, StatementError> {
-        let mut transaction = self.connection.begin().await?;
-        let mut executed = 0;
-        for query in queries {
-            transaction.execute(query).await?;
-            executed += 1;
-        }
-        transaction.commit().await?;
-        Ok(executed)
-    }
-}
-
-impl AsyncQuery<Vec<Migration>> for Session {
-    async fn query<'a>(&'a mut self, query: &'a str) -> Result<Vec<Migration>, StatementError> {
-        let rows: Vec<(i32, String, String, String)> = sqlx::query_as(query).fetch_all(&mut self.connection).await?;
-        let applied = rows.into_iter().map(|(version, name, applied_on, checksum)| {
-            let applied_on = DateTime::parse_from_rfc3339(&applied_on).map_err(unreadable)?;
-            let checksum = checksum.parse().map_err(unreadable)?;
-            let applied_on = SystemTime::from(applied_on).into();
-            Ok(Migration::applied(version, name, applied_on, checksum))
-        });
-        applied.collect()
-    }
-}
-
-impl AsyncMigrate for Session {}
-
-/// A row of the history that refinery did not write.
-fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> StatementError {
-    StatementError(sqlx::Error::Decode(Box::new(error)))
-}
-
 impl Session {
     pub(super) async fn open(url: &str) -> Result<Self, MigrateError> {
         let connection = database::connect_one(url, APPLICATION_NAME).await?;
@@ -156,23 +115,34 @@ impl Session {
         Err(MigrateError::Unfit(reason))
     }
 
-    /// Migrations that were not applied yet, in order.
-    pub(super) async fn pending(&mut self) -> Result<Vec<String>, MigrateError> {
-        let applied = if self.exists(HISTORY_TABLE).await? {
-            runner()
-                .get_applied_migrations_async(self)
-                .await
-                .map_err(|error| MigrateError::Migration(error.into()))?
-        } else {
-            Vec::new()
-        };
-        let is_applied = |version| applied.iter().any(|done| done.version() == version);
-        Ok(runner()
-            .get_migrations()
-            .iter()
-            .filter(|migration| !is_applied(migration.version()))
-            .map(ToString::to_string)
-            .collect())
+    /// Migrations that were not applied yet, in order. One that was applied must not have been edited since.
+    pub(super) async fn pending(&mut self) -> Result<Vec<Migration>, MigrateError> {
+        let mut pending = migrations();
+        if !self.exists("tidegate.schema_history").await? {
+            return Ok(pending);
+        }
+        let applied: Vec<(i32, String)> = sqlx::query_as("select version, checksum from tidegate.schema_history")
+            .fetch_all(&mut self.connection)
+            .await?;
+        for (version, checksum) in applied {
+            let known = pending.iter().position(|migration| migration.version == version);
+            let known = known.map(|place| pending.remove(place));
+            if known.is_none_or(|migration| migration.checksum() != checksum) {
+                return Err(MigrateError::History(version));
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Applies a migration in a transaction of its own, with its row of the history.
+    pub(super) async fn apply(&mut self, migration: &Migration) -> Result<(), StatementError> {
+        let mut transaction = self.connection.begin().await?;
+        transaction.execute(migration.sql).await?;
+        let applied = "insert into tidegate.schema_history (version, name, applied_on, checksum)
+             values ($1, $2, clock_timestamp(), $3)";
+        let applied = sqlx::query(applied).bind(migration.version).bind(migration.name);
+        applied.bind(migration.checksum()).execute(&mut *transaction).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is

@@ -224,6 +224,24 @@ async fn two_migrations_at_once_both_succeed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_another_version_is_not_migrated() {
+    for another in [
+        "insert into tidegate.schema_history values (99, 'V99__later', now(), '')",
+        "update tidegate.schema_history set checksum = 'of another text' where version = 1",
+    ] {
+        let database = TestDatabase::new().await;
+        database.execute(another).await;
+        for arguments in [&["migrate"][..], &["migrate", "--dry-run"]] {
+            let refused = run(&database.url, arguments).await;
+            assert!(!refused.status.success());
+            let version = if another.contains("99") { 99 } else { 1 };
+            let words = format!("migration {version} of this database is of another version of Tidegate");
+            assert!(err(&refused).contains(&words), "{}", err(&refused));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_cannot_work_says_what_to_do() {
     let empty = TestDatabase::empty().await;
     let ready = TestDatabase::new().await;
