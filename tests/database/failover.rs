@@ -212,7 +212,8 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     let (mut node, api) = serve(&url, &[]).await;
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
     let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
-    let worker = Running::start(&store, all_stages(), options());
+    // On a pool of its own, as in `tidegate-worker`.
+    let worker = Running::start(&store.with_own_pool(7), all_stages(), options());
     let (caller, stop) = (Arc::new(Caller::default()), CancellationToken::new());
     let calling = tokio::spawn(Arc::clone(&caller).run(api.clone(), stop.clone()));
     let primary = pair.primary.url(DATABASE);
