@@ -110,14 +110,17 @@ test-book: setup ## Run the commands of the manual, and compare what quickstarts
 
 .PHONY: reference
 reference: setup ## Write the pages of the manual that come from the programs and the database
-	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference
+	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference::the_lists_from_the_database
 	TIDEGATE_REFERENCE=write cargo test -p tidegate-workers --test processes -- commands
 
 .PHONY: lint
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p tidegate --lib --examples --no-default-features -- -D warnings
+	@# With no feature, and with each alone.
+	for features in "" server embedded-postgres tls; do \
+	  cargo clippy -p tidegate --lib --examples --no-default-features --features "$$features" -- -D warnings || exit; \
+	done
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: release
@@ -129,10 +132,11 @@ package: ## Package the crates that can be published, and build each from its pa
 	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model
 
 .PHONY: semver
-semver: ## Compare the public interface with that of the last tag (BASE=REVISION for another)
-	@command -v cargo-semver-checks >/dev/null || cargo install cargo-semver-checks --locked
-	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model \
-	  --baseline-rev "$(or $(BASE),$$(git describe --tags --abbrev=0))"
+semver: ## Compare the public interface with that of the last tag, or of BASE=REVISION
+	@base="$(or $(BASE),$$(git describe --tags --abbrev=0 2>/dev/null))"; \
+	[ -n "$$base" ] || { echo "there is no tag: set BASE=REVISION" >&2; exit 1; }; \
+	command -v cargo-semver-checks >/dev/null || cargo install cargo-semver-checks --locked && \
+	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model --baseline-rev "$$base"
 
 .PHONY: sbom
 sbom: ## Write the bill of materials of both programs below target/sbom, in CycloneDX, and compare it with cargo tree
