@@ -1,10 +1,10 @@
 # What the `prepare` scripts share: each installs below target/ what a test needs, and is harmless to repeat.
-# Set `for` to the make target, and source this file at the root of the checkout.
+# Set `make_target` to the make target, and source this file at the root of the checkout.
 set -euo pipefail
 target="${CARGO_TARGET_DIR:-target}"
 
 missing() {
-  echo "make $for needs $1: $2" >&2
+  echo "make $make_target needs $1: $2" >&2
   exit 1
 }
 

@@ -74,7 +74,7 @@ body!(
 );
 body!(
     /// A response for the request that the path names.
-    ByPath ResponseToPath
+    ByPath ResponseByPath
 );
 
 /// The outcome of a response.

@@ -112,7 +112,7 @@ class Fleet:
         self.tidegate("gate", "release", "tx")
 
     def submits(self):
-        """The status of a submission without a key."""
+        """The status of a submission without an idempotency key."""
         request = self.request("/v1/direct", "POST", {})
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
