@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{GlobalArgs, exit_code, table::or_dash};
 
 /// The contract of the example's kinds in their first configuration.
-const BUILT_IN: &str = include_str!("contract/built_in.json");
+const EXAMPLE: &str = include_str!("contract/example.json");
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Contract {
@@ -30,7 +30,7 @@ pub(super) enum Contract {
 impl Contract {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let Self::Check { file, record } = self else {
-            outln!("{}", BUILT_IN.trim_end());
+            outln!("{}", EXAMPLE.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         let assertions = read(file)?;
@@ -71,7 +71,7 @@ impl Contract {
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
     let Some(file) = file else {
-        return Ok(serde_json::from_str(BUILT_IN)?);
+        return Ok(serde_json::from_str(EXAMPLE)?);
     };
     let name = file.display();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;

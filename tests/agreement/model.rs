@@ -16,7 +16,7 @@ pub const LOW_WATER: usize = 2;
 /// How many shares complete a `user_decrypt`.
 pub const THRESHOLD: usize = 2;
 
-/// The built-in kinds; `input_proof` is sent at most once.
+/// The kinds of the example; `input_proof` is sent at most once.
 pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
 pub const SUBMITTERS: [&str; 2] = ["ann", "bob"];
 

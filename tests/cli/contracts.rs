@@ -16,7 +16,7 @@ fn write(directory: &Path, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_built_in_contract_passes_on_a_fresh_database() {
+async fn the_contract_of_the_example_passes_on_a_fresh_database() {
     let database = TestDatabase::empty().await;
     for command in [&["migrate"][..], &["init", "--example", "relayer"]] {
         let ran = run(&database.url, command).await;

@@ -425,7 +425,7 @@ async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_no_lock_and_takes_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_built_in_kinds_make_no_keys() {
+async fn the_kinds_of_the_example_make_no_keys() {
     let database = TestDatabase::unlimited().await;
     assert_eq!(
         database

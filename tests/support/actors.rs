@@ -10,7 +10,7 @@ use super::{
     race::{Held, Session, leases, sound},
 };
 
-/// The built-in kinds.
+/// The kinds of the example.
 pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
 
 /// A kind that makes its keys in time buckets.

@@ -16,7 +16,7 @@ pub const STATUSES: [&str; 7] = [
     "failure",
 ];
 
-/// Every flow, with a built-in kind that has it.
+/// Every flow, with a kind of the example that has it.
 pub const FLOWS: [(&str, &str); 3] = [
     ("decrypt", "public_decrypt"),
     ("proof", "input_proof"),

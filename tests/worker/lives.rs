@@ -62,7 +62,7 @@ fn refer(request: &Request) -> Sent {
     })
 }
 
-/// Stages for the four built-in kinds: always ready, sent at once.
+/// Stages for the four kinds of the example: always ready, sent at once.
 pub(crate) fn all_stages() -> Stages {
     Stages::new()
         .readiness("public_decrypt", Checks(|_: &Request| Check::Ready))

@@ -38,7 +38,7 @@ pub use self::{
     options::{HttpOptions, UrlFor},
     url_template::UrlTemplate,
 };
-use crate::{ParseError, kinds::BUILT_IN};
+use crate::{ParseError, kinds::EXAMPLE};
 
 /// Why HTTP stages cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
     let service = Arc::new(Service::new(options)?);
     let own = options.all_urls().filter_map(|url| url.kind.as_ref());
     let mut kinds: BTreeSet<&str> = options.kinds.iter().chain(own).map(String::as_str).collect();
-    kinds.extend(BUILT_IN.map(|(kind, _)| kind));
+    kinds.extend(EXAMPLE.map(|(kind, _)| kind));
     let mut stages = Stages::new();
     for kind in kinds {
         let (readiness, transact) = stages_of(&service, options, kind);

@@ -5,7 +5,7 @@ use tidegate::request::Flow;
 use crate::ParseError;
 
 /// The kinds of `tidegate init --example relayer`.
-pub(crate) const BUILT_IN: [(&str, Flow); 4] = [
+pub(crate) const EXAMPLE: [(&str, Flow); 4] = [
     ("public_decrypt", Flow::Decrypt),
     ("user_decrypt", Flow::Decrypt),
     ("input_proof", Flow::Proof),

@@ -6,7 +6,7 @@ use tidegate::request::Flow;
 
 use crate::{
     ParseError,
-    kinds::{BUILT_IN, kind_name},
+    kinds::{EXAMPLE, kind_name},
 };
 
 /// A kind that is served: written `NAME:FLOW`, or `NAME:decrypt:SHARES` when it is answered in shares.
@@ -47,12 +47,12 @@ impl FromStr for SimulatedKind {
 
 /// The example's kinds, `user_decrypt` in `shares`, and `extra` ones, which win over them.
 pub(super) fn served(shares: u32, extra: &[SimulatedKind]) -> BTreeMap<String, SimulatedKind> {
-    let built_in = BUILT_IN.map(|(name, flow)| SimulatedKind {
+    let example = EXAMPLE.map(|(name, flow)| SimulatedKind {
         name: name.to_owned(),
         flow,
         shares: (name == "user_decrypt").then_some(shares),
     });
-    let kinds = built_in.into_iter().chain(extra.iter().cloned());
+    let kinds = example.into_iter().chain(extra.iter().cloned());
     kinds.map(|kind| (kind.name.clone(), kind)).collect()
 }
 
