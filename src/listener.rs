@@ -31,7 +31,10 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// The longest pause before a lost connection is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// When LISTEN is tried again after no notification arrived: the cause is a pooler, or a database that stalled.
+/// How many tests in a row may go without a notification: during a failover, one may have gone to the other server.
+const UNANSWERED_MAX: u32 = 3;
+
+/// When LISTEN is tried again after these: the cause is a pooler, or a database that stalled.
 const POOLED_PAUSE: Duration = Duration::from_secs(600);
 
 /// A receiver of the notifications of one channel. Called from the task that listens, so it must not block.
@@ -85,23 +88,25 @@ impl Subscriber for Wakeups {
 /// notification that tests it.
 pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscriber>>, shutdown: CancellationToken) {
     let mut pause = Duration::from_millis(100);
-    let mut warned = false;
+    let mut unanswered = 0;
     loop {
         match shutdown
             .run_until_cancelled(listen_once(&pool, &store, &subscribers))
             .await
         {
             None => return,
-            Some(Ok(End::Lost)) => pause = Duration::from_millis(100),
+            Some(Ok(End::Lost)) => (pause, unanswered) = (Duration::from_millis(100), 0),
             Some(Ok(End::Pooled)) => {
-                if !warned {
+                unanswered += 1;
+                if unanswered == UNANSWERED_MAX {
                     tracing::warn!(
                         "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
                          that no transaction pooler shares, with --listen-database-url"
                     );
                 }
-                warned = true;
-                pause = POOLED_PAUSE;
+                if unanswered >= UNANSWERED_MAX {
+                    pause = POOLED_PAUSE;
+                }
             }
             Some(Err(error)) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
         }
