@@ -189,7 +189,8 @@ impl Caller {
 }
 
 /// Sessions that listen, of a node and a worker.
-const LISTENING: &str = "select count(*) from pg_stat_activity where query like 'LISTEN%'";
+/// A listener that has been quiet for ten seconds tests its connection with `select 1`.
+const LISTENING: &str = "select count(*) from pg_stat_activity where query like 'LISTEN%' or query = 'select 1'";
 
 async fn number(url: &str, sql: &str) -> i64 {
     let mut session = PgConnection::connect(url).await.unwrap();
