@@ -38,12 +38,8 @@ struct Migration {
 
 impl Migration {
     fn checksum(&self) -> String {
-        hex(Sha256::digest(self.sql))
+        format!("{:x}", Sha256::digest(self.sql))
     }
-}
-
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why a database could not be brought to this version.
@@ -132,7 +128,7 @@ pub fn fingerprint() -> String {
         hash.update(path);
         hash.update(sql);
     }
-    hex(hash.finalize())
+    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates
