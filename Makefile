@@ -48,21 +48,26 @@ demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute a
 
 .PHONY: test
 test: setup-tests ## Run every test, random campaigns in their short form
-	cargo test --workspace --no-run
+	cargo test --no-run
 	@# The test programs of the other packages mostly wait, so they run at the same time; their output is printed last.
 	@log="$(TARGET)/test-others.log"; \
-	{ cargo test --workspace --no-fail-fast --lib --bins --test faults --test processes && cargo test --workspace --doc; } \
+	{ cargo test --no-fail-fast --lib --bins --test faults --test processes && cargo test --doc; } \
 	  >"$$log" 2>&1 & others=$$!; \
-	cargo test --workspace --test it; it=$$?; \
+	cargo test --test it; it=$$?; \
 	wait $$others; others=$$?; cat "$$log"; exit $$((it | others))
 
 .PHONY: t
 t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=tidegate-workers for another package)
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
+.PHONY: test-fhevm
+test-fhevm: setup ## Run the tests of the fhEVM relayer against real chains; installs them (T=nonce for some of the tests)
+	tests/fhevm/prepare
+	cargo test -p tidegate-evm -p tidegate-fhevm -p tidegate-fhevm-stand-ins $(if $(T),-- $(T))
+
 .PHONY: test-long
 test-long: setup-tests ## Run every test, random campaigns in their long form: some eight minutes
-	TIDEGATE_TESTS=long cargo test --workspace
+	TIDEGATE_TESTS=long cargo test
 
 .PHONY: mutants
 mutants: setup ## Check that the agreement test finds each of sixteen wrong SQL functions
@@ -75,7 +80,7 @@ model: ## Check every state of the model, and print their number (TIDEGATE_MODEL
 .PHONY: faults
 faults: setup ## Inject random faults into a running fleet, and check every promise (TIME=30m SEED=7 FAULTS=--failover; --foreign)
 	$(if $(findstring --foreign,$(FAULTS)),tests/foreign_workers/prepare)
-	cargo build --release --workspace --bins
+	cargo build --release --bins
 	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
 
 .PHONY: test-clients
@@ -129,14 +134,16 @@ release: ## Build both programs as they are packaged: small and fast, with a slo
 
 .PHONY: package
 package: ## Package the crates that can be published, and build each from its package alone
-	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model
+	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model \
+	  --exclude tidegate-evm --exclude tidegate-fhevm --exclude tidegate-fhevm-stand-ins
 
 .PHONY: semver
 semver: ## Compare the public interface with that of the last tag, or of BASE=REVISION
 	@base="$(or $(BASE),$$(git describe --tags --abbrev=0 2>/dev/null))"; \
 	[ -n "$$base" ] || { echo "there is no tag: set BASE=REVISION" >&2; exit 1; }; \
 	command -v cargo-semver-checks >/dev/null || cargo install cargo-semver-checks --locked && \
-	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model --baseline-rev "$$base"
+	cargo semver-checks --workspace --exclude tidegate-faults --exclude tidegate-model \
+	  --exclude tidegate-evm --exclude tidegate-fhevm --exclude tidegate-fhevm-stand-ins --baseline-rev "$$base"
 
 .PHONY: sbom
 sbom: ## Write the bill of materials of both programs below target/sbom, in CycloneDX, and compare it with cargo tree
@@ -177,4 +184,4 @@ bench-peers: setup ## Compare with other queues, installed outside the repositor
 	SECONDS_EACH="$(or $(SECONDS),10)" benches/peers/run
 
 .PHONY: ci
-ci: lint test-long mutants ## Run lint, test-long and mutants, as CI does
+ci: lint test-long mutants test-fhevm ## Run lint, test-long, mutants and test-fhevm, as CI does

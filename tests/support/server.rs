@@ -28,9 +28,10 @@ pub const KEEPER: &str = match (
     option_env!("CARGO_BIN_EXE_tidegate"),
     option_env!("CARGO_BIN_EXE_tidegate-worker"),
     option_env!("CARGO_BIN_EXE_tidegate-faults"),
+    option_env!("CARGO_BIN_EXE_tidegate-fhevm"),
 ) {
-    (Some(program), _, _) | (None, Some(program), _) | (None, None, Some(program)) => program,
-    (None, None, None) => "",
+    (Some(program), ..) | (None, Some(program), ..) | (None, None, Some(program), _) | (.., Some(program)) => program,
+    (None, None, None, None) => "",
 };
 
 /// The free memory below which the cluster goes to disk, in bytes. A run of all tests takes about a third of it.

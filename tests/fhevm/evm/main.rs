@@ -1,0 +1,1 @@
+//! What `tidegate-evm` does on a chain.

@@ -1,0 +1,1 @@
+//! What `tidegate-fhevm` does on a chain.

@@ -1,0 +1,1 @@
+//! The relayer of the fhEVM gateway, on Tidegate.

@@ -1,0 +1,3 @@
+//! The program `tidegate-fhevm`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! A chain, contracts, a coprocessor and a KMS, for the tests and the demo of `tidegate-fhevm`.
