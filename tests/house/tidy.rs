@@ -38,6 +38,16 @@ pub(super) fn files(below: &str, ending: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The sources of the crates.
+pub(super) const SOURCES: [&str; 6] = [
+    "src",
+    "policy/src",
+    "workers/src",
+    "workers/evm/src",
+    "workers/fhevm/src",
+    "workers/fhevm/stand_ins/src",
+];
+
 #[test]
 fn every_sql_file_is_applied_or_asked() {
     let applied: BTreeSet<_> = schema::sql_files()
@@ -168,10 +178,24 @@ fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
         }
     }
     for (name, text) in files("src", "rs") {
-        assert!(!text.contains("tidegate_workers"), "{name} depends on the workers");
+        for word in ["tidegate_workers", "tidegate_evm", "tidegate_fhevm", "alloy"] {
+            assert!(!text.contains(word), "{name} depends on the workers: {word}");
+        }
         if !name.starts_with("src/cli") && name != "src/main.rs" && name != "src/lib.rs" {
             assert!(!text.contains("crate::cli"), "{name} depends on the command line");
         }
+    }
+    // A chain is a worker's matter, and fhEVM is not the wallets'.
+    for (sources, ending) in [("src", "rs"), ("sql", "sql"), ("migrations", "sql")] {
+        for (name, text) in files(sources, ending) {
+            let mut words = text.split(|c: char| !c.is_alphanumeric());
+            let found = words.find(|word| ["evm", "fhevm", "wallet", "calldata"].contains(word));
+            assert_eq!(found, None, "{name} knows a chain");
+        }
+    }
+    for (name, text) in [files("workers/evm", "rs"), files("workers/evm", "sql")].concat() {
+        let text = text.to_lowercase();
+        assert!(!text.contains("fhevm"), "{name} knows what the calls are for");
     }
     // TLS, several hosts and passwords are dealt with in one place.
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
@@ -183,7 +207,7 @@ fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
 
 #[test]
 fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
-    for (name, text) in files("sql", "sql").into_iter().chain(files("migrations", "sql")) {
+    for (name, text) in [files("sql", "sql"), files("migrations", "sql"), files("workers", "sql")].concat() {
         for (number, line) in text.lines().enumerate() {
             let place = format!("{name}:{}", number + 1);
             assert!(line.chars().count() <= 120, "{place} is longer than 120 characters");
@@ -204,7 +228,7 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
 
 #[test]
 fn sql_reads_the_time_through_one_function() {
-    for (name, text) in files("sql", "sql").into_iter().chain(files("migrations", "sql")) {
+    for (name, text) in [files("sql", "sql"), files("migrations", "sql"), files("workers", "sql")].concat() {
         let code: String = text
             .lines()
             .filter(|line| !line.trim_start().starts_with("--"))
@@ -278,11 +302,8 @@ fn migrations_of_a_release_stay_as_they_are() {
 
 #[test]
 fn files_are_rooms_not_halls() {
-    for (name, text) in files("src", "rs")
-        .into_iter()
-        .chain(files("workers/src", "rs"))
-        .chain(files("sql", "sql"))
-    {
+    let rust = SOURCES.iter().flat_map(|sources| files(sources, "rs"));
+    for (name, text) in rust.chain(files("sql", "sql")) {
         let lines = text.lines().count();
         assert!(lines <= 400, "{name} has {lines} lines: split it");
     }
