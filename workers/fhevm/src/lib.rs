@@ -1,1 +1,3 @@
 //! The relayer of the fhEVM gateway, on Tidegate.
+
+pub mod abi;
