@@ -2,3 +2,8 @@
 //! and reorganisations of the chain.
 
 pub mod checker;
+mod endpoints;
+pub mod fees;
+pub mod node_error;
+
+pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer};

@@ -1,0 +1,77 @@
+//! Calls that share an HTTP call.
+
+use futures_util::future::try_join_all;
+use serde_json::value::RawValue;
+
+use super::{Chain, RpcCall, RpcError};
+use crate::node_error::Class;
+
+const CALLS_MAX: usize = 50;
+
+const BYTES_MAX: usize = 1_000_000;
+
+type Results = Vec<Result<Box<RawValue>, RpcError>>;
+
+impl Chain {
+    /// Makes calls that read, many in one HTTP call, and returns their results in the same order.
+    ///
+    /// Each HTTP call goes to one endpoint, and to the next if that gives no answer.
+    ///
+    /// # Errors
+    ///
+    /// When no endpoint answers. The results hold what an endpoint answered to single calls.
+    pub async fn batch(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
+        let parts = parts(calls).into_iter().map(|part| self.batch_part(part));
+        Ok(try_join_all(parts).await?.into_iter().flatten().collect())
+    }
+
+    /// One HTTP call; two halves if it is too large for every endpoint.
+    async fn batch_part(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
+        match self.batch_if(calls, Ok).await {
+            Err(error) if error.class() == Class::Limited && calls.len() > 1 => {
+                let (left, right) = calls.split_at(calls.len() / 2);
+                let mut results = Box::pin(self.batch_part(left)).await?;
+                results.extend(Box::pin(self.batch_part(right)).await?);
+                Ok(results)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Makes all calls in one HTTP call, on the first endpoint whose results `accept` takes.
+    pub(crate) async fn batch_if<T>(
+        &self,
+        calls: &[RpcCall],
+        accept: impl Fn(Results) -> Result<T, RpcError>,
+    ) -> Result<T, RpcError> {
+        let mut last = RpcError::NoEndpoint(self.id());
+        for endpoint in self.endpoints.current() {
+            let answers = self.endpoints.post(endpoint, calls).await;
+            endpoint.note(&answers);
+            match answers.and_then(&accept) {
+                Ok(accepted) => return Ok(accepted),
+                Err(error) => {
+                    endpoint.count(&error);
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+fn parts(calls: &[RpcCall]) -> Vec<&[RpcCall]> {
+    let mut parts = Vec::new();
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take(CALLS_MAX).take_while(|call| {
+            bytes += call.params.get().len() + 100;
+            bytes <= BYTES_MAX
+        });
+        let (part, after) = rest.split_at(fits.count().max(1));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
