@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use sqlx::{ConnectOptions, PgPool};
+use sqlx::{ConnectOptions, PgConnection, PgPool};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 pub use self::{
@@ -28,7 +28,7 @@ use crate::{
     request::{JsonText, RequestId},
     schema,
     stage::Stages,
-    store::{Cancelled, Kind, Outlook, Store},
+    store::{Cancelled, Kind, Lease, Outlook, Store},
 };
 
 /// A result whose error is one of [`Tidegate`].
@@ -166,6 +166,33 @@ impl Tidegate {
     /// A database error.
     pub async fn cancel(&self, id: RequestId) -> Result<Cancelled> {
         Ok(self.store().cancel(id).await?)
+    }
+
+    /// Which of these leases are held, for a transaction that may only commit while they are: until its end no other
+    /// session moves their requests or takes them over, also when a lease runs out meanwhile.
+    ///
+    /// ```no_run
+    /// # use sqlx::PgPool;
+    /// # use tidegate::{Tidegate, request::Request};
+    /// # async fn example(tidegate: Tidegate, pool: PgPool, request: Request<u64>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut transaction = pool.begin().await?;
+    /// if tidegate.hold_leases(&mut transaction, &[request.lease()]).await?.is_empty() {
+    ///     return Ok(());
+    /// }
+    /// // Write what this stage has decided.
+    /// transaction.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It waits for no lock: a lease is also missing while another transaction has its request locked. Settles of the
+    /// requests wait for the end of the transaction, so end it soon, and do not change the requests in it.
+    ///
+    /// # Errors
+    ///
+    /// A database error. The transaction is lost then.
+    pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
+        Ok(self.store().hold_leases(transaction, leases).await?)
     }
 
     /// A worker for the kinds that `stages` has stages for.

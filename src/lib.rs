@@ -78,6 +78,6 @@ pub use crate::{
 pub use crate::{
     error::StoreError,
     schema::{MigrateError, StatementError},
-    store::{Cancelled, Eta, Kind, Outlook, Responded, Submitted, Ticket},
+    store::{Cancelled, Eta, Kind, Lease, Outlook, Responded, Submitted, Ticket},
     worker::WorkerError,
 };

@@ -20,6 +20,7 @@ mod claim {
     pub mod concurrency;
     pub mod fates;
     pub mod fencing;
+    pub mod holds;
     pub mod leases;
     pub mod old_snapshots;
     pub mod pacing_model;

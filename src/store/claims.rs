@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, PgConnection, Row, postgres::PgRow, types::Json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use super::{
     columns::{count, from_milliseconds, milliseconds},
 };
 use crate::{
-    error::Result,
+    error::{Result, StoreError},
     request::{Phases, Request, RequestId, Stage},
 };
 
@@ -112,6 +112,17 @@ pub struct Lease {
     pub id: Uuid,
 }
 
+impl<P> Request<P> {
+    /// The lease under which a stage has the request.
+    #[must_use]
+    pub const fn lease(&self) -> Lease {
+        Lease {
+            token: self.lease_token,
+            id: self.id.0,
+        }
+    }
+}
+
 /// Tokens and ids, as two arrays.
 fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
     leases.iter().map(|lease| (lease.token, lease.id)).unzip()
@@ -184,6 +195,18 @@ impl Store {
     pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
         run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
+    }
+
+    /// Which of these leases are held, their requests locked to the end of the transaction: `tidegate.hold_leases`.
+    ///
+    /// # Errors
+    ///
+    /// A database error. The transaction is lost then.
+    pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
+        let (tokens, ids) = columns(leases);
+        let query = sqlx::query_as(statement!("hold_leases.sql")).bind(tokens).bind(ids);
+        let held = query.fetch_all(transaction).await;
+        self.errors.record(held.map_err(StoreError::from), &self.pool)
     }
 
     /// Releases claims that were not begun: `tidegate.release`.

@@ -162,6 +162,7 @@ async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
             &format!("settle_receipt(c.leases, {refs})"),
             "extend(c.leases, '1 minute')",
             "still_held(c.leases)",
+            "hold_leases(c.leases)",
             "release(c.leases)",
             &format!("settle_retry(c.leases, {errors})"),
             &format!("settle_rejected(c.leases, {errors})"),

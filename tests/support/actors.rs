@@ -84,6 +84,7 @@ pub const ACTS: &[&str] = &[
     "release_readiness",
     "release_tx",
     "extend",
+    "hold_leases",
     "cancel",
     "respond_by_id",
     "respond_by_reference",
@@ -142,6 +143,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "settle_failed" => settle("readiness", ", null", random),
         "settle_snooze" => settle("readiness", ", array_fill(interval '0', array[$n])", random),
         "release_tx" => settle("tx", "", random),
+        "hold_leases" => settle(queue, "", random),
         "settle_rejected" => settle("tx", ", null", random),
         "settle_retry" => settle("tx", ", null, array_fill(interval '0', array[$n])", random),
         "settle_receipt" => settle(
