@@ -65,6 +65,11 @@ test-fhevm: setup ## Run the tests of the fhEVM relayer against real chains; ins
 	tests/fhevm/prepare
 	cargo test -p tidegate-evm -p tidegate-fhevm -p tidegate-fhevm-stand-ins $(if $(T),-- $(T))
 
+.PHONY: contracts
+contracts: ## Compile the contracts that the tests of the fhEVM relayer run against
+	tests/fhevm/prepare
+	node workers/fhevm/stand_ins/compile.mjs "$(TARGET)/fhevm" workers/fhevm/stand_ins/artefacts
+
 .PHONY: test-long
 test-long: setup-tests ## Run every test, random campaigns in their long form: some eight minutes
 	TIDEGATE_TESTS=long cargo test
