@@ -1,9 +1,24 @@
 //! Contract calls from any number of wallets: one transaction per request, through crashes, lying endpoints, stuck fees
 //! and reorganisations of the chain.
 
+mod batcher;
+mod broadcast;
 pub mod checker;
 mod endpoints;
+mod failpoint;
 pub mod fees;
+mod metrics;
 pub mod node_error;
+mod order;
+mod receipts;
+mod revert;
+pub mod schema;
+mod sender;
+pub mod signer;
+pub mod store;
+pub mod wallets;
 
 pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer};
+pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
+pub use sender::{Sender, SenderOptions};
+pub use signer::{LocalSigner, Signer};

@@ -1,0 +1,122 @@
+//! What is sent, and what came of it.
+
+use std::fmt;
+
+use alloy::{
+    primitives::{Address, B256, Bytes},
+    rpc::types::Log,
+};
+use tidegate::{Lease, request::RequestId};
+
+use crate::{RpcError, store::StoreError};
+
+/// A contract call that is to be sent once for a request.
+#[derive(Clone)]
+pub struct Order {
+    /// The request. It gets one transaction, however often it is ordered.
+    pub request: RequestId,
+    /// The lease under which the stage has the request: without it no transaction is signed.
+    pub lease: Lease,
+    /// The contract.
+    pub to: Address,
+    /// The input of the call.
+    pub calldata: Bytes,
+}
+
+/// The calldata may be secret.
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Order")
+            .field("request", &self.request)
+            .field("to", &self.to)
+            .field("calldata", &self.calldata.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of an order.
+#[derive(Clone, Debug)]
+pub enum Sending {
+    /// Its transaction is mined and succeeded.
+    Mined(Mined),
+    /// The call reverts, or did when its transaction was mined. It is not sent again.
+    Reverted(Revert),
+    /// Not now: order it again later. A transaction that it has already is then resumed.
+    Waiting(WaitCause),
+    /// The request has ended, or its lease is not held any more; its transaction, if it has one, may still be mined.
+    Ended,
+}
+
+/// A mined transaction that succeeded.
+#[derive(Clone, Debug)]
+pub struct Mined {
+    /// Its hash.
+    pub hash: B256,
+    /// The number of its block.
+    pub block_number: u64,
+    /// The hash of its block, which a reorganisation of the chain changes.
+    pub block_hash: B256,
+    /// The logs of its receipt.
+    pub logs: Vec<Log>,
+}
+
+/// A call that reverts.
+#[derive(Clone, Debug)]
+pub struct Revert {
+    /// What the contract returned: a selector and its arguments, or nothing.
+    pub data: Bytes,
+    /// Whether the transaction was mined, and so has used a nonce.
+    pub mined: bool,
+}
+
+/// Why an order is not through yet.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WaitCause {
+    /// No endpoint gave a usable answer.
+    #[error("the chain could not be asked: {0}")]
+    Endpoint(#[from] RpcError),
+    /// The database did not answer.
+    #[error("the database did not answer: {0}")]
+    Database(String),
+    /// Every wallet has as many transactions under way as it may have.
+    #[error("every wallet has its most transactions under way")]
+    Full,
+    /// No wallet has funds.
+    #[error("no wallet has funds: send gas money or tokens to one")]
+    Unfunded,
+    /// No wallet whose key is held here is in use.
+    #[error("no wallet takes orders: {0}")]
+    NoWallet(String),
+    /// The address has no code, so a call of it does nothing.
+    #[error("{0} is no contract on this chain: correct its address")]
+    NoContract(Address),
+    /// The key could not sign.
+    #[error("the key of a wallet did not sign: {0}")]
+    Signer(String),
+    /// Its transaction is signed and not mined.
+    #[error("its transaction is not mined yet")]
+    NotMined,
+}
+
+/// Why the transaction of a request could not be searched for.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SenderError {
+    /// No endpoint gave a usable answer.
+    #[error("the chain could not be asked: {0}")]
+    Endpoint(#[from] RpcError),
+    /// The database did not answer.
+    #[error("the database did not answer: {0}")]
+    Database(String),
+}
+
+impl From<StoreError> for WaitCause {
+    fn from(error: StoreError) -> Self {
+        Self::Database(error.to_string())
+    }
+}
+
+impl From<StoreError> for SenderError {
+    fn from(error: StoreError) -> Self {
+        Self::Database(error.to_string())
+    }
+}

@@ -1,0 +1,397 @@
+//! Sends orders: one transaction each.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use alloy::{
+    eips::BlockNumberOrTag,
+    primitives::{Address, Bytes, TxKind},
+    rpc::types::{TransactionInput, TransactionReceipt},
+};
+use sqlx::PgPool;
+use tidegate::request::RequestId;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    CallError, CallRequest, Chain, Signer,
+    batcher::{Job, Lane, Placed},
+    broadcast::broadcast,
+    metrics,
+    node_error::Class,
+    order::{Mined, Order, Revert, SenderError, Sending, WaitCause},
+    receipts::{Event, Receipts, Watch, noted},
+    revert,
+    store::{Slot, Store},
+    wallets::Wallets,
+};
+
+/// The pause after an endpoint that did not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The pause while another transaction has the request locked.
+const LOCKED: Duration = Duration::from_millis(20);
+
+/// A transaction that was sent this long ago and is not mined is sent again when its order is resumed.
+const STALE: Duration = Duration::from_secs(5);
+
+/// How a [`Sender`] works.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct SenderOptions {
+    /// How much more gas a transaction may use than was estimated: 1.2.
+    pub gas_factor: f64,
+    /// How long [`Sender::send`] waits for a wallet or a receipt before it answers [`Sending::Waiting`]: four minutes.
+    /// Less than the timeout of the stage that calls it.
+    pub patience: Duration,
+    /// The time between two questions for receipts: 250 ms.
+    pub receipts_every: Duration,
+    /// Whether a revert at the estimate is about the wallet rather than the call, such as too few tokens; and the cause
+    /// to show. Then the next wallet is tried.
+    pub lacks_funds: fn(&[u8]) -> Option<&'static str>,
+}
+
+impl Default for SenderOptions {
+    fn default() -> Self {
+        Self {
+            gas_factor: 1.2,
+            patience: Duration::from_secs(240),
+            receipts_every: Duration::from_millis(250),
+            lacks_funds: |_| None,
+        }
+    }
+}
+
+/// All wallets of one chain whose keys this process holds. Clones share them.
+#[derive(Clone)]
+pub struct Sender(Arc<Inner>);
+
+struct Inner {
+    chain: Chain,
+    store: Store,
+    options: SenderOptions,
+    signers: HashMap<Address, Arc<dyn Signer>>,
+    wallets: Arc<Wallets>,
+    receipts: Arc<Receipts>,
+    /// The tasks of wallets, and the loop of receipts.
+    lanes: Mutex<HashMap<i16, Running>>,
+    _receipts: AbortOnDropHandle<()>,
+    /// Addresses that have code.
+    contracts: Mutex<HashSet<Address>>,
+}
+
+/// The way to the task of a wallet, and the task.
+type Running = (mpsc::UnboundedSender<Job>, AbortOnDropHandle<()>);
+
+impl Sender {
+    /// Sends with these keys. Their accounts are wallets once they were adopted.
+    #[must_use]
+    pub fn new(chain: Chain, pool: PgPool, signers: Vec<Arc<dyn Signer>>, options: SenderOptions) -> Self {
+        let store = Store::new(pool);
+        let signers: HashMap<_, _> = signers.into_iter().map(|signer| (signer.address(), signer)).collect();
+        let addresses = signers.keys().copied().collect();
+        let wallets = Arc::new(Wallets::new(chain.id(), store.clone(), addresses));
+        let mined = {
+            let wallets = Arc::clone(&wallets);
+            Arc::new(move || wallets.changed())
+        };
+        let receipts = Receipts::new(chain.clone(), store.clone(), options.receipts_every, mined);
+        let receipts = Arc::new(receipts);
+        Self(Arc::new(Inner {
+            chain,
+            store,
+            options,
+            signers,
+            wallets,
+            lanes: Mutex::default(),
+            _receipts: AbortOnDropHandle::new(tokio::spawn(Arc::clone(&receipts).run())),
+            receipts,
+            contracts: Mutex::default(),
+        }))
+    }
+
+    /// Sends an order and waits for its receipt. A request that has a transaction already gets no second one: that one
+    /// is resumed.
+    ///
+    /// May be dropped at any moment, and called again.
+    pub async fn send(&self, order: &Order) -> Sending {
+        self.0.send(order).await.unwrap_or_else(Sending::Waiting)
+    }
+
+    /// The transaction of a request, if it is mined and succeeded.
+    ///
+    /// # Errors
+    ///
+    /// When the database or every endpoint does not answer.
+    pub async fn find(&self, request: RequestId) -> Result<Option<Mined>, SenderError> {
+        let slots = self.0.store.slots(&[request], false).await?;
+        let Some(slot) = slots.first() else { return Ok(None) };
+        let own: Vec<_> = slot.attempts.iter().filter(|attempt| attempt.is_own).collect();
+        let hashes: Vec<_> = own.iter().map(|attempt| attempt.hash).collect();
+        let receipts = self.0.chain.receipts(&hashes).await?;
+        let receipt = receipts.into_iter().flatten().find(TransactionReceipt::status);
+        if let Some(noted) = receipt.as_ref().and_then(noted) {
+            self.0.store.note_mined(&[noted]).await?;
+        }
+        Ok(receipt.as_ref().and_then(mined))
+    }
+}
+
+impl Inner {
+    async fn send(&self, order: &Order) -> Result<Sending, WaitCause> {
+        let until = Instant::now() + self.options.patience;
+        loop {
+            let (slot, watch) = match self.resume(order).await? {
+                Some(resumed) => resumed,
+                None => match self.place(order, until).await? {
+                    Ok(placed) => placed,
+                    Err(sending) => return Ok(sending),
+                },
+            };
+            if let Some(sending) = self.outcome(order, &slot, watch, until).await? {
+                return Ok(sending);
+            }
+        }
+    }
+
+    /// The transaction that the order has already; sent again if nothing is known to have taken it.
+    async fn resume(&self, order: &Order) -> Result<Option<(Slot, Watch)>, WaitCause> {
+        let mut slots = self.store.slots(&[order.request], true).await?;
+        let Some(mut slot) = slots.pop() else { return Ok(None) };
+        let watch = self.receipts.watch(slot.clone());
+        let is_due = slot.state == "signed" || slot.state == "sent" && slot.age >= STALE;
+        if let (true, Some(hash), Some(raw)) = (is_due, slot.newest(), slot.raw.take()) {
+            broadcast(&self.chain, &self.store, vec![(hash, raw)]).await;
+        }
+        Ok(Some((slot, watch)))
+    }
+
+    /// Gets the order a transaction; or else what came of it.
+    async fn place(&self, order: &Order, until: Instant) -> Result<Got, WaitCause> {
+        let mut tries = Tries::default();
+        loop {
+            match self.try_to_place(order, &mut tries, until).await {
+                Ok(Some(got)) => return Ok(got),
+                Ok(None) => {}
+                Err(cause) if is_temporary(&cause) && Instant::now() + PAUSE < until => sleep(PAUSE).await,
+                Err(cause) => return Err(cause),
+            }
+        }
+    }
+
+    /// Tries one wallet; `None`: try again.
+    async fn try_to_place(&self, order: &Order, tries: &mut Tries, until: Instant) -> Result<Option<Got>, WaitCause> {
+        self.require_contract(order.to).await?;
+        let choice = match (self.wallets.choose(&tries.lacking, until).await, tries.revert.take()) {
+            (Ok(choice), revert) => {
+                tries.revert = revert;
+                choice
+            }
+            // Every wallet lacks funds, by the estimates.
+            (Err(_), Some(revert)) => return Ok(Some(Err(Sending::Reverted(revert)))),
+            (Err(cause), None) => return Err(cause),
+        };
+        let (wallet, address) = (choice.id, choice.address);
+        let began = Instant::now();
+        let estimate = self.chain.estimate_gas(&call(address, order)).await;
+        metrics::step("estimate", began.elapsed());
+        let gas = match estimate {
+            Ok(gas) => gas,
+            Err(error) => {
+                let (data, cause) = match error {
+                    CallError::Reverted(data) => {
+                        let cause = (self.options.lacks_funds)(&data);
+                        (data, cause)
+                    }
+                    CallError::Rpc(error) => match error.class() {
+                        Class::NoFunds => {
+                            self.unfund(wallet, &choice.name, "it has too little for gas").await?;
+                            return Ok(None);
+                        }
+                        // No block has as much gas.
+                        Class::OutOfGas => (Bytes::new(), None),
+                        _ => return Err(error.into()),
+                    },
+                };
+                let revert = Revert { data, mined: false };
+                let Some(cause) = cause else {
+                    metrics::outcome(&choice.name, "refused");
+                    return Ok(Some(Err(Sending::Reverted(revert))));
+                };
+                self.unfund(wallet, &choice.name, cause).await?;
+                tries.lacking.push(wallet);
+                tries.revert = Some(revert);
+                return Ok(None);
+            }
+        };
+        let (answer, placed) = oneshot::channel();
+        let job = Job {
+            order: order.clone(),
+            gas_limit: scaled(gas, self.options.gas_factor),
+            choice,
+            answer,
+        };
+        self.lane(wallet, address)?.send(job).map_err(|_| ended_task())?;
+        match placed.await.map_err(|_| ended_task())? {
+            Placed::Slot(slot, watch) => return Ok(Some(Ok((slot, watch)))),
+            Placed::Ended => return Ok(Some(Err(Sending::Ended))),
+            Placed::Again => self.wallets.changed(),
+            Placed::Locked => sleep(LOCKED).await,
+            Placed::Failed(cause) => return Err(cause),
+        }
+        Ok(None)
+    }
+
+    /// Waits for the receipt; `None`: the order has to be resumed.
+    async fn outcome(
+        &self,
+        order: &Order,
+        slot: &Slot,
+        mut watch: Watch,
+        until: Instant,
+    ) -> Result<Option<Sending>, WaitCause> {
+        let began = Instant::now();
+        let Ok(event) = timeout_at(until, watch.event()).await else {
+            return Err(WaitCause::NotMined);
+        };
+        let (sending, outcome) = match event {
+            // The request has ended, for its nonce was used up without its call.
+            Event::Mined(_, false) => (Some(Sending::Ended), "filled"),
+            Event::Mined(receipt, true) if receipt.status() => (mined(&receipt).map(Sending::Mined), "mined"),
+            Event::Mined(receipt, true) => {
+                let call = call(slot.address, order).gas_limit(slot.gas_limit);
+                let data = revert::replay(&self.chain, &call, receipt.block_number.unwrap_or_default()).await?;
+                (Some(Sending::Reverted(Revert { data, mined: true })), "reverted")
+            }
+            Event::Refused => match self
+                .chain
+                .call(&call(slot.address, order), BlockNumberOrTag::Latest)
+                .await
+            {
+                Err(CallError::Reverted(data)) => (Some(Sending::Reverted(Revert { data, mined: false })), "refused"),
+                Err(CallError::Rpc(error)) => return Err(error.into()),
+                Ok(_) => (None, ""),
+            },
+            Event::Gone => (None, ""),
+        };
+        if sending.is_some() {
+            metrics::step("mine", began.elapsed());
+            metrics::outcome(&slot.wallet_name, outcome);
+        }
+        Ok(sending)
+    }
+
+    /// The task that takes the nonces of a wallet in this process.
+    fn lane(&self, wallet: i16, address: Address) -> Result<mpsc::UnboundedSender<Job>, WaitCause> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((lane, _)) = lanes.get(&wallet).filter(|(lane, _)| !lane.is_closed()) {
+            return Ok(lane.clone());
+        }
+        let signer = self.signers.get(&address).map(Arc::clone).ok_or_else(ended_task)?;
+        let (jobs, arriving) = mpsc::unbounded_channel();
+        let lane = Lane {
+            wallet,
+            chain: self.chain.clone(),
+            store: self.store.clone(),
+            signer,
+            receipts: Arc::clone(&self.receipts),
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(lane.run(arriving)));
+        lanes.insert(wallet, (jobs.clone(), task));
+        Ok(jobs)
+    }
+
+    async fn unfund(&self, wallet: i16, name: &str, cause: &str) -> Result<(), WaitCause> {
+        if self.store.unfund(wallet, cause).await? {
+            tracing::warn!(wallet = name, cause, "the wallet takes no orders until it has funds");
+        }
+        self.wallets.changed();
+        Ok(())
+    }
+
+    /// A call of an address without code does not revert, so it would be taken for a success.
+    async fn require_contract(&self, address: Address) -> Result<(), WaitCause> {
+        let known = || self.contracts.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains(&address) {
+            return Ok(());
+        }
+        let code: Bytes = self
+            .chain
+            .read("eth_getCode", (address, BlockNumberOrTag::Latest))
+            .await?;
+        if code.is_empty() {
+            return Err(WaitCause::NoContract(address));
+        }
+        known().insert(address);
+        Ok(())
+    }
+}
+
+/// A transaction and the wait for it, or what came of the order without one.
+type Got = Result<(Slot, Watch), Sending>;
+
+/// The wallets that an order has been tried with.
+#[derive(Default)]
+struct Tries {
+    lacking: Vec<i16>,
+    revert: Option<Revert>,
+}
+
+/// The call of an order, as a wallet makes it.
+fn call(from: Address, order: &Order) -> CallRequest {
+    CallRequest {
+        from: Some(from),
+        to: Some(TxKind::Call(order.to)),
+        input: TransactionInput::new(order.calldata.clone()),
+        ..CallRequest::default()
+    }
+}
+
+fn mined(receipt: &TransactionReceipt) -> Option<Mined> {
+    Some(Mined {
+        hash: receipt.transaction_hash,
+        block_number: receipt.block_number?,
+        block_hash: receipt.block_hash?,
+        logs: receipt.inner.logs().to_vec(),
+    })
+}
+
+/// A gas limit.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "no gas is near a float's limits"
+)]
+fn scaled(gas: u64, factor: f64) -> u64 {
+    (gas as f64 * factor).ceil() as u64
+}
+
+fn ended_task() -> WaitCause {
+    WaitCause::NoWallet("the task of a wallet has ended".to_owned())
+}
+
+/// Whether it may pass within a second.
+fn is_temporary(cause: &WaitCause) -> bool {
+    match cause {
+        WaitCause::Endpoint(error) => matches!(error.class(), Class::Unknown | Class::Limited | Class::Behind),
+        WaitCause::Database(_) | WaitCause::Signer(_) | WaitCause::NoWallet(_) => true,
+        WaitCause::Full | WaitCause::Unfunded | WaitCause::NoContract(_) | WaitCause::NotMined => false,
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("chain", &self.0.chain)
+            .field("wallets", &self.0.signers.keys())
+            .finish_non_exhaustive()
+    }
+}
