@@ -1,1 +1,3 @@
 //! What `tidegate-evm` does on a chain.
+
+mod anvil;

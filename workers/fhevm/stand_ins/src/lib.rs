@@ -2,5 +2,6 @@
 
 pub mod abi;
 pub mod artefacts;
+pub mod chain;
 pub mod deploy;
 pub mod rpc;

@@ -1,0 +1,293 @@
+//! A chain: anvil as a child process on a free port of the loopback interface.
+
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+};
+
+use alloy::{
+    eips::BlockNumberOrTag,
+    primitives::{Address, B256, Bytes, U64, U256},
+    rpc::types::{Block, TransactionReceipt, TransactionRequest},
+    signers::local::PrivateKeySigner,
+};
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use url::Url;
+
+/// Runs a program until its own input ends: when the value is dropped, or the process that has it dies.
+const UNTIL_INPUT_ENDS: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!"#;
+
+/// When blocks are made.
+#[derive(Clone, Copy, Debug)]
+pub enum Mining {
+    /// For each transaction at once.
+    Automatic,
+    /// Every so many seconds.
+    Every(u32),
+    /// By [`Anvil::mine`] only.
+    OnDemand,
+}
+
+/// What a chain is like.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainOptions {
+    /// Its id.
+    pub chain_id: u64,
+    /// When blocks are made.
+    pub mining: Mining,
+    /// The most gas that the transactions of a block use.
+    pub gas_limit: u64,
+    /// How many accounts have 10,000 ether and a known key.
+    pub accounts: usize,
+    /// `finalized` is twice this number behind the newest block.
+    pub slots_in_an_epoch: u32,
+}
+
+impl Default for ChainOptions {
+    /// Chain 31337, which makes a block for each transaction, with ten accounts.
+    fn default() -> ChainOptions {
+        ChainOptions {
+            chain_id: 31337,
+            mining: Mining::Automatic,
+            gas_limit: 1_000_000_000,
+            accounts: 10,
+            slots_in_an_epoch: 10,
+        }
+    }
+}
+
+/// A chain of its own. It ends when this is dropped, and when the process that has it dies.
+#[derive(Debug)]
+pub struct Anvil {
+    child: Child,
+    url: Url,
+    chain_id: u64,
+    keys: Vec<PrivateKeySigner>,
+    client: reqwest::Client,
+}
+
+impl Anvil {
+    /// Starts a chain.
+    ///
+    /// # Errors
+    ///
+    /// When anvil is not installed, or does not start.
+    pub async fn start(options: ChainOptions) -> Result<Anvil> {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", UNTIL_INPUT_ENDS])
+            .arg(program()?)
+            .args(["--port", "0"]);
+        for (option, value) in [
+            ("--chain-id", options.chain_id),
+            ("--gas-limit", options.gas_limit),
+            ("--accounts", options.accounts as u64),
+            ("--slots-in-an-epoch", options.slots_in_an_epoch.into()),
+        ] {
+            command.arg(option).arg(value.to_string());
+        }
+        match options.mining {
+            Mining::Automatic => {}
+            Mining::Every(seconds) => drop(command.args(["--block-time", &seconds.to_string()])),
+            Mining::OnDemand => drop(command.arg("--no-mining")),
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start sh")?;
+        let output = child.stdout.take().context("sh has no output")?;
+        let (started, starting) = oneshot::channel();
+        thread::spawn(move || read_output(output, started));
+        let Ok((address, keys)) = starting.await else {
+            child.wait().ok();
+            bail!("anvil ended before it listened");
+        };
+        Ok(Anvil {
+            child,
+            url: Url::parse(&format!("http://{address}"))?,
+            chain_id: options.chain_id,
+            keys,
+            client: reqwest::Client::builder().no_proxy().build()?,
+        })
+    }
+
+    /// Where it serves JSON-RPC.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// The keys of the accounts that have ether.
+    #[must_use]
+    pub fn keys(&self) -> &[PrivateKeySigner] {
+        &self.keys
+    }
+
+    /// The whole answer to a call: with `result` or `error`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub async fn answer(&self, method: &str, params: impl Serialize) -> Result<Value> {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let answer = self.client.post(self.url.clone()).json(&call).send().await;
+        Ok(answer.context("anvil does not answer")?.json().await?)
+    }
+
+    /// The result of a call.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused.
+    pub async fn request<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T> {
+        let mut answer = self.answer(method, params).await?;
+        ensure!(
+            answer.get("error").is_none(),
+            "anvil refused {method}: {}",
+            answer["error"]
+        );
+        serde_json::from_value(answer["result"].take()).with_context(|| format!("unexpected result of {method}"))
+    }
+
+    /// Makes blocks of the transactions that wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`request`](Self::request); so do all that follow.
+    pub async fn mine(&self, blocks: u64) -> Result<()> {
+        self.nothing("anvil_mine", (U64::from(blocks),)).await
+    }
+
+    /// Replaces the last `depth` blocks by empty ones. Their transactions are gone, also from the pool.
+    pub async fn reorg(&self, depth: u64) -> Result<()> {
+        self.reorg_with(depth, &[]).await
+    }
+
+    /// Replaces the last `depth` blocks by ones with these signed transactions, each in the block at its offset.
+    pub async fn reorg_with(&self, depth: u64, transactions: &[(Bytes, u64)]) -> Result<()> {
+        self.nothing("anvil_reorg", (depth, transactions)).await
+    }
+
+    /// Removes a transaction from the pool, and those of the same account with later nonces.
+    pub async fn drop_transaction(&self, hash: B256) -> Result<()> {
+        self.nothing("anvil_dropTransaction", (hash,)).await
+    }
+
+    /// Sets the ether of an account, in wei.
+    pub async fn set_balance(&self, of: Address, wei: U256) -> Result<()> {
+        self.nothing("anvil_setBalance", (of, wei)).await
+    }
+
+    /// Sets the base fee of the next block, in wei per gas.
+    pub async fn set_next_base_fee(&self, wei: u128) -> Result<()> {
+        self.nothing("anvil_setNextBlockBaseFeePerGas", (U256::from(wei),))
+            .await
+    }
+
+    /// Puts code at an address.
+    pub async fn set_code(&self, at: Address, code: Bytes) -> Result<()> {
+        self.nothing("anvil_setCode", (at, code)).await
+    }
+
+    /// Notes the state of the chain, for [`revert`](Self::revert). The pool is not part of it.
+    pub async fn snapshot(&self) -> Result<U256> {
+        self.request("evm_snapshot", ()).await
+    }
+
+    /// Sets the chain back to a snapshot, which is used up.
+    pub async fn revert(&self, snapshot: U256) -> Result<()> {
+        let found: bool = self.request("evm_revert", (snapshot,)).await?;
+        ensure!(found, "snapshot {snapshot} is unknown or used up");
+        Ok(())
+    }
+
+    /// The number of the newest block.
+    pub async fn block_number(&self) -> Result<u64> {
+        Ok(self.request::<U64>("eth_blockNumber", ()).await?.to())
+    }
+
+    /// A block with its transactions.
+    pub async fn block(&self, at: impl Into<BlockNumberOrTag>) -> Result<Option<Block>> {
+        self.request("eth_getBlockByNumber", (at.into(), true)).await
+    }
+
+    /// Sends a transaction of one of the accounts, which anvil signs, and returns its hash.
+    pub async fn send(&self, transaction: &TransactionRequest) -> Result<B256> {
+        self.request("eth_sendTransaction", (transaction,)).await
+    }
+
+    /// The receipt of a transaction that is mined.
+    pub async fn receipt(&self, of: B256) -> Result<Option<TransactionReceipt>> {
+        self.request("eth_getTransactionReceipt", (of,)).await
+    }
+
+    async fn nothing(&self, method: &str, params: impl Serialize) -> Result<()> {
+        self.request::<Value>(method, params).await.map(drop)
+    }
+}
+
+impl Drop for Anvil {
+    fn drop(&mut self) {
+        // Its input ends, and `sh` with it.
+        self.child.stdin.take();
+        self.child.wait().ok();
+    }
+}
+
+type Started = (String, Vec<PrivateKeySigner>);
+
+/// Reads all that anvil prints, and returns from it where it listens and the keys of its accounts.
+fn read_output(output: ChildStdout, started: oneshot::Sender<Started>) {
+    let mut started = Some(started);
+    let mut keys = Vec::new();
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if let Some(address) = line.strip_prefix("Listening on ")
+            && let Some(started) = started.take()
+        {
+            started
+                .send((address.trim().to_owned(), std::mem::take(&mut keys)))
+                .ok();
+        } else if started.is_some() {
+            keys.extend(
+                line.split_once(") 0x")
+                    .and_then(|(_, key)| key.trim().parse::<PrivateKeySigner>().ok()),
+            );
+        }
+    }
+}
+
+/// Anvil's program, which `tests/fhevm/prepare` installs.
+fn program() -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let system = match env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    let machine = match env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let program = target.join(format!(
+        "fhevm/node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"
+    ));
+    ensure!(
+        program.is_file(),
+        "anvil is missing: run `make test-fhevm` or tests/fhevm/prepare, which install it"
+    );
+    Ok(program)
+}
