@@ -1,6 +1,7 @@
 //! The relayer of the fhEVM gateway, on Tidegate.
 
 pub mod abi;
+pub mod config;
 mod fields;
 pub mod fingerprint;
 pub mod labels;
