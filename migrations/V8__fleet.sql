@@ -11,6 +11,17 @@ create table tidegate.worker (
   kinds        text[]
 );
 
+-- The leases of tasks that one process runs at a time. A row is never deleted, so an epoch never comes again.
+create table tidegate.singleton (
+  name     text primary key,
+  epoch    bigint not null,
+  holder   text not null,
+  taken_at timestamptz not null,
+  until    timestamptz not null,
+  lease_ms bigint not null,
+  constraint singleton_name_has_1_to_100_characters check (length(name) between 1 and 100)
+);
+
 -- The maintenance duties: how often each runs, when it last did, for how long, and how far it has come
 -- (`cursor_at`, `cursor_id`: everything before them is done).
 create table tidegate.maintenance (

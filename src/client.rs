@@ -2,6 +2,7 @@
 
 mod error;
 mod respond;
+mod singleton;
 mod submit;
 mod worker;
 
@@ -17,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 pub use self::{
     error::Error,
     respond::{Respond, Target},
+    singleton::Singleton,
     submit::Submit,
     worker::{RunningWorker, Worker},
 };
@@ -193,6 +195,11 @@ impl Tidegate {
     /// A database error. The transaction is lost then.
     pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
         Ok(self.store().hold_leases(transaction, leases).await?)
+    }
+
+    /// A task that one process of the fleet runs at a time, under this name; [`Singleton::run`] runs it.
+    pub fn singleton(&self, name: impl Into<String>) -> Singleton {
+        Singleton::new(self.store().clone(), name.into())
     }
 
     /// A worker for the kinds that `stages` has stages for.

@@ -71,7 +71,7 @@ pub mod telemetry;
 pub mod worker;
 
 pub use crate::{
-    client::{Error, Respond, RunningWorker, Submit, Target, Tidegate, Worker},
+    client::{Error, Respond, RunningWorker, Singleton, Submit, Target, Tidegate, Worker},
     stage::Stages,
 };
 #[doc(inline)]

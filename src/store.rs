@@ -61,6 +61,7 @@ mod outlooks;
 mod policies;
 mod recovery;
 mod settles;
+mod singletons;
 mod statistics;
 mod submissions;
 mod timeouts;

@@ -66,12 +66,8 @@ pub struct WorkerOptions {
 
 impl Default for WorkerOptions {
     fn default() -> Self {
-        let host = nix::unistd::gethostname()
-            .ok()
-            .and_then(|name| name.into_string().ok())
-            .unwrap_or_else(|| "host".to_owned());
         Self {
-            name: format!("{host}-{}-{:04x}", std::process::id(), rand::random::<u16>()),
+            name: own_name(),
             queues: vec!["readiness".to_owned(), "tx".to_owned()],
             lease: Duration::from_secs(30),
             batch: 400,
@@ -82,6 +78,18 @@ impl Default for WorkerOptions {
             metrics: Metrics::default(),
         }
     }
+}
+
+/// A name for this process that no other process of the fleet has.
+pub(crate) fn own_name() -> String {
+    let host = nix::unistd::gethostname().ok();
+    let host = host.and_then(|name| name.into_string().ok());
+    format!(
+        "{}-{}-{:04x}",
+        host.as_deref().unwrap_or("host"),
+        std::process::id(),
+        rand::random::<u16>()
+    )
 }
 
 /// Why a worker does not start, or stops by itself.

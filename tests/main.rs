@@ -141,6 +141,7 @@ mod settle {
     pub mod effects;
     pub mod uncertain_sends;
 }
+mod singleton;
 mod submit {
     pub mod canonical;
     pub mod keys;
