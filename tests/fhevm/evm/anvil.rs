@@ -30,7 +30,7 @@ async fn a_chain_ends_with_its_value() {
     let chain = on_demand().await;
     let url = chain.url().clone();
     assert_eq!(chain.keys().len(), 10);
-    assert_eq!(chain.request::<Value>("eth_chainId", ()).await.unwrap(), "0x7a69");
+    assert_eq!(chain.rpc().call::<Value>("eth_chainId", ()).await.unwrap(), "0x7a69");
     drop(chain);
     assert!(reqwest::get(url).await.unwrap_err().is_connect());
 }
@@ -52,7 +52,8 @@ async fn a_reorg_replaces_blocks_and_forgets_their_transactions() {
     for hash in [first, second] {
         assert_eq!(
             chain
-                .request::<Value>("eth_getTransactionByHash", (hash,))
+                .rpc()
+                .call::<Value>("eth_getTransactionByHash", (hash,))
                 .await
                 .unwrap(),
             Value::Null
@@ -70,7 +71,11 @@ async fn a_snapshot_can_be_used_once() {
     chain.set_balance(of, U256::from(7)).await.unwrap();
     chain.revert(snapshot).await.unwrap();
     assert_ne!(
-        chain.request::<U256>("eth_getBalance", (of, "latest")).await.unwrap(),
+        chain
+            .rpc()
+            .call::<U256>("eth_getBalance", (of, "latest"))
+            .await
+            .unwrap(),
         U256::from(7)
     );
     chain.revert(snapshot).await.unwrap_err();

@@ -1,3 +1,8 @@
 //! What `tidegate-evm` does on a chain.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+#[path = "../../support/mod.rs"]
+mod support;
 
 mod anvil;
+mod endpoints;

@@ -194,13 +194,6 @@ fn present<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Box<RawValue>>, D:
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Answers {
-    Many(Vec<Answer>),
-    One(Answer),
-}
-
 impl Chain {
     /// Connects to the endpoints of the chain `id`, in the order in which they are preferred.
     ///
@@ -295,11 +288,12 @@ impl Endpoints {
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE) {
             return Err(refused(method, NodeError::limited(status.as_str())));
         }
-        let answers = match serde_json::from_slice(&body) {
-            Ok(Answers::Many(answers)) => answers,
-            Ok(Answers::One(answer)) => vec![answer],
-            Err(_) => return Err(to.no_answer(method, format_args!("{status}, not JSON-RPC"))),
+        let answers = if body.starts_with(b"[") {
+            serde_json::from_slice::<Vec<Answer>>(&body)
+        } else {
+            serde_json::from_slice(&body).map(|answer| vec![answer])
         };
+        let answers = answers.map_err(|_| to.no_answer(method, format_args!("{status}, not JSON-RPC")))?;
         let mut results: Vec<_> = calls
             .iter()
             .map(|call| Err(to.no_answer(call.method, "its answer is missing")))

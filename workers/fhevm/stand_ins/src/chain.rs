@@ -15,10 +15,12 @@ use alloy::{
     signers::local::PrivateKeySigner,
 };
 use anyhow::{Context, Result, bail, ensure};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use url::Url;
+
+use crate::rpc::Rpc;
 
 /// Runs a program until its own input ends: when the value is dropped, or the process that has it dies.
 const UNTIL_INPUT_ENDS: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!"#;
@@ -66,10 +68,9 @@ impl Default for ChainOptions {
 #[derive(Debug)]
 pub struct Anvil {
     child: Child,
-    url: Url,
+    rpc: Rpc,
     chain_id: u64,
     keys: Vec<PrivateKeySigner>,
-    client: reqwest::Client,
 }
 
 impl Anvil {
@@ -111,17 +112,16 @@ impl Anvil {
         };
         Ok(Anvil {
             child,
-            url: Url::parse(&format!("http://{address}"))?,
+            rpc: Rpc::new(Url::parse(&format!("http://{address}"))?),
             chain_id: options.chain_id,
             keys,
-            client: reqwest::Client::builder().no_proxy().build()?,
         })
     }
 
     /// Where it serves JSON-RPC.
     #[must_use]
     pub fn url(&self) -> &Url {
-        &self.url
+        self.rpc.url()
     }
 
     /// Its id.
@@ -136,37 +136,17 @@ impl Anvil {
         &self.keys
     }
 
-    /// The whole answer to a call: with `result` or `error`.
-    ///
-    /// # Errors
-    ///
-    /// When there is none.
-    pub async fn answer(&self, method: &str, params: impl Serialize) -> Result<Value> {
-        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let answer = self.client.post(self.url.clone()).json(&call).send().await;
-        Ok(answer.context("anvil does not answer")?.json().await?)
-    }
-
-    /// The result of a call.
-    ///
-    /// # Errors
-    ///
-    /// When it is refused.
-    pub async fn request<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T> {
-        let mut answer = self.answer(method, params).await?;
-        ensure!(
-            answer.get("error").is_none(),
-            "anvil refused {method}: {}",
-            answer["error"]
-        );
-        serde_json::from_value(answer["result"].take()).with_context(|| format!("unexpected result of {method}"))
+    /// Calls its methods.
+    #[must_use]
+    pub fn rpc(&self) -> &Rpc {
+        &self.rpc
     }
 
     /// Makes blocks of the transactions that wait.
     ///
     /// # Errors
     ///
-    /// As [`request`](Self::request); so do all that follow.
+    /// When anvil refuses; so do all that follow.
     pub async fn mine(&self, blocks: u64) -> Result<()> {
         self.nothing("anvil_mine", (U64::from(blocks),)).await
     }
@@ -204,38 +184,38 @@ impl Anvil {
 
     /// Notes the state of the chain, for [`revert`](Self::revert). The pool is not part of it.
     pub async fn snapshot(&self) -> Result<U256> {
-        self.request("evm_snapshot", ()).await
+        self.rpc.call("evm_snapshot", ()).await
     }
 
     /// Sets the chain back to a snapshot, which is used up.
     pub async fn revert(&self, snapshot: U256) -> Result<()> {
-        let found: bool = self.request("evm_revert", (snapshot,)).await?;
+        let found: bool = self.rpc.call("evm_revert", (snapshot,)).await?;
         ensure!(found, "snapshot {snapshot} is unknown or used up");
         Ok(())
     }
 
     /// The number of the newest block.
     pub async fn block_number(&self) -> Result<u64> {
-        Ok(self.request::<U64>("eth_blockNumber", ()).await?.to())
+        Ok(self.rpc.call::<U64>("eth_blockNumber", ()).await?.to())
     }
 
     /// A block with its transactions.
     pub async fn block(&self, at: impl Into<BlockNumberOrTag>) -> Result<Option<Block>> {
-        self.request("eth_getBlockByNumber", (at.into(), true)).await
+        self.rpc.call("eth_getBlockByNumber", (at.into(), true)).await
     }
 
     /// Sends a transaction of one of the accounts, which anvil signs, and returns its hash.
     pub async fn send(&self, transaction: &TransactionRequest) -> Result<B256> {
-        self.request("eth_sendTransaction", (transaction,)).await
+        self.rpc.call("eth_sendTransaction", (transaction,)).await
     }
 
     /// The receipt of a transaction that is mined.
     pub async fn receipt(&self, of: B256) -> Result<Option<TransactionReceipt>> {
-        self.request("eth_getTransactionReceipt", (of,)).await
+        self.rpc.call("eth_getTransactionReceipt", (of,)).await
     }
 
     async fn nothing(&self, method: &str, params: impl Serialize) -> Result<()> {
-        self.request::<Value>(method, params).await.map(drop)
+        self.rpc.call::<Value>(method, params).await.map(drop)
     }
 }
 

@@ -5,3 +5,4 @@ pub mod artefacts;
 pub mod chain;
 pub mod deploy;
 pub mod rpc;
+pub mod rpc_proxy;
