@@ -88,10 +88,11 @@ create table tidegate.retention_walk (
   after uuid not null
 );
 
--- What `migrate` last applied; the fingerprint covers every file below sql/.
+-- What `migrate` last applied to each schema: Tidegate's own, and those of programs that embed it.
 create table tidegate.schema_state (
-  only_row    boolean primary key default true check (only_row),
+  schema      text primary key,
   fingerprint text not null,
   version     text not null,
-  applied_at  timestamptz not null default tidegate.clock()
+  applied_at  timestamptz not null default tidegate.clock(),
+  checks      jsonb not null default '[]'
 );

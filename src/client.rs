@@ -28,7 +28,7 @@ use crate::{
     listener,
     news::Waiters,
     request::{JsonText, RequestId},
-    schema,
+    schema::{self, Migrations},
     stage::Stages,
     store::{Cancelled, Kind, Lease, Outlook, Store},
 };
@@ -102,8 +102,31 @@ impl Tidegate {
     ///
     /// See [`MigrateError`](crate::MigrateError).
     pub async fn migrate(&self) -> Result<()> {
+        self.migrate_with(&[]).await
+    }
+
+    /// As [`migrate`](Self::migrate), and then brings schemas of the program itself to its version, in order. Each has a
+    /// history of its own, in its table `schema_history`.
+    ///
+    /// ```no_run
+    /// # async fn example(tidegate: tidegate::Tidegate) -> Result<(), tidegate::Error> {
+    /// use tidegate::Migrations;
+    ///
+    /// let ledger = Migrations::new("ledger")
+    ///     .file("V1__entries", "create table ledger.entry (request uuid primary key, cents bigint not null)")
+    ///     .check("negative_entry", "-- No entry is negative.\nselect e.request as id from ledger.entry as e where e.cents < 0");
+    /// tidegate.migrate_with(&[ledger]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`MigrateError`](crate::MigrateError). A database that has one of the migrations with another text is refused
+    /// before anything changes.
+    pub async fn migrate_with(&self, programs: &[Migrations]) -> Result<()> {
         let options = || self.store().pool().connect_options().to_url_lossy().to_string();
-        schema::migrate(&self.0.url.clone().unwrap_or_else(options)).await?;
+        schema::migrate_with(&self.0.url.clone().unwrap_or_else(options), programs).await?;
         Ok(())
     }
 

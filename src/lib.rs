@@ -77,7 +77,7 @@ pub use crate::{
 #[doc(inline)]
 pub use crate::{
     error::StoreError,
-    schema::{MigrateError, StatementError},
+    schema::{MigrateError, Migrations, StatementError},
     store::{Cancelled, Eta, Kind, Lease, Outlook, Responded, Submitted, Ticket},
     worker::WorkerError,
 };

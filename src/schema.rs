@@ -4,17 +4,23 @@
 //! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod comments;
+mod migrations;
 mod order;
 mod session;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use include_dir::{Dir, include_dir};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
-pub use self::session::StatementError;
-use self::session::{APPLICATION_NAME, Session};
+use self::{
+    migrations::Migration,
+    session::{APPLICATION_NAME, Session},
+};
+pub use self::{migrations::Migrations, session::StatementError};
 use crate::{
     database::{self, PoolSettings},
     error::StoreError,
@@ -27,20 +33,16 @@ static MIGRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 /// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
 const LOCK_KEY: i64 = 0x7469_6465;
 
-/// A file below `migrations/`.
-#[derive(Debug)]
-struct Migration {
-    version: i32,
-    /// The name of its file, without its ending.
-    name: &'static str,
-    sql: &'static str,
-}
-
-impl Migration {
-    fn checksum(&self) -> String {
-        format!("{:x}", Sha256::digest(self.sql))
-    }
-}
+/// The schema of Tidegate.
+static TIDEGATE: LazyLock<Migrations> = LazyLock::new(|| {
+    let files = MIGRATIONS.files().filter_map(|file| {
+        let name = file.path().file_stem()?.to_str()?;
+        Some((name, file.contents_utf8()?))
+    });
+    let tidegate = files.fold(Migrations::new("tidegate"), |all, (name, sql)| all.file(name, sql));
+    let functions = order::in_order(below(&SQL)).into_iter();
+    functions.fold(tidegate, |all, (path, sql)| all.function(path, sql))
+});
 
 /// Why a database could not be brought to this version.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +55,10 @@ pub enum MigrateError {
     #[error("pgmq's tables could not be installed")]
     Pgmq(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A migration failed; nothing of it was kept.
-    #[error("migration {name} failed, and nothing of it was kept")]
+    #[error("migration {name} of schema {schema} failed, and nothing of it was kept")]
     Migration {
+        /// Its schema.
+        schema: &'static str,
         /// The name of its file, without its ending.
         name: &'static str,
         /// The error of the database.
@@ -62,13 +66,21 @@ pub enum MigrateError {
     },
     /// The database has a migration that this program does not have, or has with another text.
     #[error(
-        "nothing was changed: migration {0} of this database is of another version of Tidegate; migrate with that one or a newer one"
+        "nothing was changed: migration {version} of schema {schema} in this database is of another version of the program; \
+         migrate with that one or a newer one"
     )]
-    History(i32),
-    /// A file below `sql/` failed; the files before it were not kept either.
-    #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
+    History {
+        /// Its schema.
+        schema: &'static str,
+        /// The number in its name.
+        version: i32,
+    },
+    /// A file of functions failed; the files before it were not kept either.
+    #[error("{file} of schema {schema} could not be applied, and no function was changed")]
     Sql {
-        /// The file, below `sql/`.
+        /// Its schema.
+        schema: &'static str,
+        /// The file, for Tidegate's own below `sql/`.
         file: &'static str,
         /// The error of the database.
         source: StatementError,
@@ -95,14 +107,14 @@ impl From<sqlx::Error> for MigrateError {
 pub struct Migrated {
     /// Migrations applied, in order.
     pub migrations: Vec<String>,
-    /// Whether the files below `sql/` were applied again.
+    /// Whether functions were applied again: the files below `sql/`, or those of a program.
     pub sql_applied: bool,
 }
 
 /// The files below `sql/` that make up the schema, each after those that it needs.
 #[must_use]
 pub fn sql_files() -> Vec<(&'static str, &'static str)> {
-    order::in_order(below(&SQL))
+    TIDEGATE.functions.clone()
 }
 
 fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
@@ -117,18 +129,7 @@ fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
 /// A fingerprint of every migration and every file below `sql/`: databases with the same one have the same schema.
 #[must_use]
 pub fn fingerprint() -> String {
-    let mut hash = Sha256::new();
-    for migration in migrations() {
-        hash.update(migration.name);
-        hash.update(migration.checksum());
-    }
-    let mut files = below(&SQL);
-    files.sort_unstable();
-    for (path, sql) in files {
-        hash.update(path);
-        hash.update(sql);
-    }
-    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    TIDEGATE.fingerprint()
 }
 
 /// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates
@@ -138,38 +139,45 @@ pub fn fingerprint() -> String {
 ///
 /// [`MigrateError`], with the file and the error of the database.
 pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
+    migrate_with(url, &[]).await
+}
+
+/// As [`migrate`], and then the schemas of programs that embed Tidegate, in order.
+///
+/// # Errors
+///
+/// As [`migrate`]; a database that has a program's migration with another text is refused before anything changes.
+pub async fn migrate_with(url: &str, programs: &[Migrations]) -> Result<Migrated, MigrateError> {
+    programs.iter().try_for_each(Migrations::check_name)?;
     let mut session = Session::open(url).await?;
     session.lock().await?;
     session.check_fitness().await?;
+    let mut sets = Vec::new();
+    for set in [&*TIDEGATE].into_iter().chain(programs) {
+        sets.push((set, session.pending(set).await?));
+    }
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }
-    session
-        .batch(
-            "create schema if not exists tidegate;
-             create table if not exists tidegate.schema_history (
-               version integer primary key, name text not null, applied_on timestamptz not null, checksum text not null
-             )",
-        )
-        .await?;
-    let pending = session.pending().await?;
-    let began = Instant::now();
-    for migration in &pending {
-        while let Err(source) = session.apply(migration).await {
-            let name = migration.name;
-            session
-                .wait_for_lock(began, MigrateError::Migration { name, source })
-                .await?;
+    let mut migrated = Migrated::default();
+    for (set, pending) in sets {
+        session.make_history(set.schema).await?;
+        let began = Instant::now();
+        for migration in &pending {
+            while let Err(source) = session.apply(set, migration).await {
+                let (schema, name) = (set.schema, migration.name);
+                let error = MigrateError::Migration { schema, name, source };
+                session.wait_for_lock(began, error).await?;
+            }
         }
+        let sql_applied = !pending.is_empty() || session.needs_sql(set).await?;
+        while sql_applied && let Err(error) = session.apply_sql(set).await {
+            session.wait_for_lock(began, error).await?;
+        }
+        migrated.migrations.extend(names(&pending));
+        migrated.sql_applied |= sql_applied;
     }
-    let sql_applied = session.needs_sql().await?;
-    while sql_applied && let Err(error) = session.apply_sql().await {
-        session.wait_for_lock(began, error).await?;
-    }
-    Ok(Migrated {
-        migrations: names(&pending),
-        sql_applied,
-    })
+    Ok(migrated)
 }
 
 /// The plan of [`migrate`], without a change.
@@ -179,29 +187,15 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
 /// As [`migrate`].
 pub async fn plan(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
+    let pending = session.pending(&TIDEGATE).await?;
     Ok(Migrated {
-        migrations: names(&session.pending().await?),
-        sql_applied: session.needs_sql().await?,
+        sql_applied: !pending.is_empty() || session.needs_sql(&TIDEGATE).await?,
+        migrations: names(&pending),
     })
 }
 
 fn names(migrations: &[Migration]) -> Vec<String> {
     migrations.iter().map(|migration| migration.name.to_owned()).collect()
-}
-
-/// The files below `migrations/` in the order of their versions: `V1__vocabulary.sql` has version 1.
-fn migrations() -> Vec<Migration> {
-    let files = MIGRATIONS.files().filter_map(|file| {
-        let name = file.path().file_stem()?.to_str()?;
-        Some(Migration {
-            version: name.strip_prefix('V')?.split_once("__")?.0.parse().ok()?,
-            name,
-            sql: file.contents_utf8()?,
-        })
-    });
-    let mut migrations: Vec<_> = files.collect();
-    migrations.sort_unstable_by_key(|migration| migration.version);
-    migrations
 }
 
 /// pgmq brings its SQL over its own driver, in a transaction and under a lock of its own.

@@ -88,6 +88,7 @@ mod library {
     pub mod examples;
     pub mod facade;
     pub mod features;
+    pub mod migrations;
 }
 mod maintenance {
     pub mod duties;

@@ -86,6 +86,12 @@ begin
       union all select 3, * from tidegate_internal.invariants_of_requests() with ordinality
       union all select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
       union all select 5, * from tidegate_internal.invariants_of_schema() with ordinality
+      union all
+      select 6, c.name, c.says, null, c.query, row_number() over (order by s.schema, c.ordinality)
+      from tidegate.schema_state as s
+      cross join lateral rows from (jsonb_to_recordset(s.checks) as (name text, says text, query text))
+        with ordinality as c
+      where to_regnamespace(s.schema) is not null
     ) as i
     left join (
       values

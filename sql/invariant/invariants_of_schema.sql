@@ -66,7 +66,7 @@ from (
   select 'setting' as name, count(*) as number from tidegate.setting
   union all select 'webhook_policy', count(*) from tidegate.webhook_policy
   union all select 'gate_round', count(*) from tidegate.gate_round
-  union all select 'schema_state', count(*) from tidegate.schema_state
+  union all select 'schema_state', count(*) from tidegate.schema_state where schema = 'tidegate'
 ) as s
 where s.number <> 1
      $q$),

@@ -18,4 +18,4 @@ select
       ))
   ) as overdue
 from tidegate.maintenance as m
-left join tidegate.schema_state as s on true;
+left join tidegate.schema_state as s on s.schema = 'tidegate';

@@ -12,11 +12,12 @@
 --   cursor_at: Deadline sweeps: earlier deadlines are done.
 --   cursor_id: Deadline sweeps: last request done with that deadline.
 
--- table schema_state: One row: what migrate last applied; written by migrate.
---   only_row: Always true: there is one row.
---   fingerprint: Of all migrations and all files below sql/.
---   version: The version of the program that applied them.
+-- table schema_state: What migrate last applied, one row a schema: tidegate, and those of programs that embed it.
+--   schema: Its name.
+--   fingerprint: Of its migrations, functions and checks.
+--   version: The version of Tidegate that applied them.
 --   applied_at: When.
+--   checks: A program's checks for doctor: their names, rules and queries.
 
 -- table schema_history: The migrations applied, one row each; written by migrate.
 --   version: The number of the migration.

@@ -1,11 +1,12 @@
-//! The comments of the database's objects: `migrate` makes them from the comments of the files below `sql/`.
+//! The comments of the database's objects: `migrate` makes them from the comments of the SQL that it applies.
 //!
 //! A block of comment lines that begins with `-- SORT NAME: TEXT` describes an object (with `-- NAME: TEXT`, a function,
 //! procedure or view that the file makes); its text ends with the paragraph. In the block of a table,
 //! type or view, lines `--   COLUMN: TEXT` describe columns; a text goes on in lines that are indented further.
 
-/// The statements that make a file's comments.
-pub(super) fn statements(sql: &str) -> String {
+/// A file's SQL, and behind it the statements that make its comments. Names without one are of `schema`, or of its inner
+/// one.
+pub(super) fn added_to(sql: &str, schema: &str) -> String {
     let mut comments: Vec<(String, String)> = Vec::new();
     let mut object = None;
     let mut goes_on = false;
@@ -18,7 +19,7 @@ pub(super) fn statements(sql: &str) -> String {
         let (name, text) = line.trim_start().split_once(": ").unwrap_or_default();
         let described = match (&object, indent) {
             (None, 1) => {
-                object = Some(object_of(name, sql));
+                object = Some(object_of(name, sql, schema));
                 object.clone().flatten()
             }
             (Some(Some(object)), 3) => column_of(object, name),
@@ -33,14 +34,15 @@ pub(super) fn statements(sql: &str) -> String {
     }
     let statement =
         |(object, text): (String, String)| format!("comment on {object} is '{}';", text.replace('\'', "''"));
-    comments.into_iter().map(statement).collect()
+    let comments: String = comments.into_iter().map(statement).collect();
+    [sql, &comments].join("\n;")
 }
 
 /// `SORT SCHEMA.NAME`, if the beginning of a block names an object.
-fn object_of(name: &str, sql: &str) -> Option<String> {
+fn object_of(name: &str, sql: &str, schema: &str) -> Option<String> {
     let made = |sort: &str, name: &str| {
-        ["tidegate", "tidegate_internal"].into_iter().find_map(|schema| {
-            let object = format!("{sort} {schema}.{name}");
+        ["", "_internal"].into_iter().find_map(|inner| {
+            let object = format!("{sort} {schema}{inner}.{name}");
             let code = sql.split(&format!("create or replace {object}")).nth(1)?;
             code.starts_with(['(', ' ']).then_some(object)
         })
@@ -48,7 +50,7 @@ fn object_of(name: &str, sql: &str) -> Option<String> {
     match name.split_once(' ') {
         Some(("schema", _)) => Some(name.to_owned()),
         Some((sort @ ("table" | "type" | "index" | "function"), name)) => {
-            Some(made(sort, name).unwrap_or_else(|| format!("{sort} tidegate.{name}")))
+            Some(made(sort, name).unwrap_or_else(|| format!("{sort} {schema}.{name}")))
         }
         Some(_) => None,
         None => ["function", "procedure", "view"]
@@ -57,7 +59,7 @@ fn object_of(name: &str, sql: &str) -> Option<String> {
     }
 }
 
-/// `column tidegate.OBJECT.NAME`, if the object has columns.
+/// `column SCHEMA.OBJECT.NAME`, if the object has columns.
 fn column_of(object: &str, name: &str) -> Option<String> {
     let (sort, object) = object.split_once(' ')?;
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

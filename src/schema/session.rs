@@ -7,7 +7,7 @@ use std::{
 
 use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgDatabaseError};
 
-use super::{LOCK_KEY, MigrateError, Migration, comments, fingerprint, migrations, sql_files};
+use super::{LOCK_KEY, MigrateError, Migration, Migrations, comments};
 use crate::database;
 
 /// The name of its sessions in `pg_stat_activity`.
@@ -16,18 +16,25 @@ pub(super) const APPLICATION_NAME: &str = "tidegate migrate";
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 const LOCK_TIMEOUT: &str = "100ms";
 
-/// Locks that do not block writers, so they may wait: an automatic vacuum yields only to a session that waits for a
-/// second.
-const KEEP_VACUUM_AWAY: &str = "do $$
-  declare
-    v_table regclass;
-  begin
-    for v_table in
-      select c.oid from pg_class as c where c.relnamespace = 'tidegate'::regnamespace and c.relkind in ('r', 'p') order by c.oid
-    loop
-      execute format('lock table only %s in share update exclusive mode', v_table);
-    end loop;
-  end $$";
+/// Locks on the tables of a schema that do not block writers, so they may wait: an automatic vacuum yields only to a
+/// session that waits for a second.
+fn keep_vacuum_away(schema: &str) -> String {
+    format!(
+        "do $$
+         declare
+           v_table regclass;
+         begin
+           for v_table in
+             select c.oid
+             from pg_class as c
+             where c.relnamespace = '{schema}'::regnamespace and c.relkind in ('r', 'p')
+             order by c.oid
+           loop
+             execute format('lock table only %s in share update exclusive mode', v_table);
+           end loop;
+         end $$"
+    )
+}
 
 /// The time for which locks are tried again.
 const RETRY_LIMIT: Duration = Duration::from_secs(60);
@@ -115,32 +122,47 @@ impl Session {
         Err(MigrateError::Unfit(reason))
     }
 
+    /// Makes a schema and the table of its migrations.
+    pub(super) async fn make_history(&mut self, schema: &str) -> Result<(), MigrateError> {
+        self.batch(&format!(
+            "create schema if not exists {schema};
+             create table if not exists {schema}.schema_history (
+               version integer primary key, name text not null, applied_on timestamptz not null, checksum text not null
+             )"
+        ))
+        .await
+    }
+
     /// Migrations that were not applied yet, in order. One that was applied must not have been edited since.
-    pub(super) async fn pending(&mut self) -> Result<Vec<Migration>, MigrateError> {
-        let mut pending = migrations();
-        if !self.exists("tidegate.schema_history").await? {
+    pub(super) async fn pending(&mut self, set: &Migrations) -> Result<Vec<Migration>, MigrateError> {
+        let (mut pending, schema) = (set.migrations()?, set.schema);
+        let history = format!("{schema}.schema_history");
+        if !self.exists(&history).await? {
             return Ok(pending);
         }
-        let applied: Vec<(i32, String)> = sqlx::query_as("select version, checksum from tidegate.schema_history")
+        let applied: Vec<(i32, String)> = sqlx::query_as(&format!("select version, checksum from {history}"))
             .fetch_all(&mut self.connection)
             .await?;
         for (version, checksum) in applied {
             let known = pending.iter().position(|migration| migration.version == version);
             let known = known.map(|place| pending.remove(place));
             if known.is_none_or(|migration| migration.checksum() != checksum) {
-                return Err(MigrateError::History(version));
+                return Err(MigrateError::History { schema, version });
             }
         }
         Ok(pending)
     }
 
     /// Applies a migration in a transaction of its own, with its row of the history.
-    pub(super) async fn apply(&mut self, migration: &Migration) -> Result<(), StatementError> {
+    pub(super) async fn apply(&mut self, set: &Migrations, migration: &Migration) -> Result<(), StatementError> {
         let mut transaction = self.connection.begin().await?;
-        transaction.execute(migration.sql).await?;
-        let applied = "insert into tidegate.schema_history (version, name, applied_on, checksum)
-             values ($1, $2, clock_timestamp(), $3)";
-        let applied = sqlx::query(applied).bind(migration.version).bind(migration.name);
+        let sql = comments::added_to(migration.sql, set.schema);
+        transaction.execute(sql.as_str()).await?;
+        let applied = format!(
+            "insert into {}.schema_history (version, name, applied_on, checksum) values ($1, $2, clock_timestamp(), $3)",
+            set.schema
+        );
+        let applied = sqlx::query(&applied).bind(migration.version).bind(migration.name);
         applied.bind(migration.checksum()).execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }
@@ -173,7 +195,7 @@ impl Session {
                      select
                      from pg_locks as l
                      join pg_class as c on c.oid = l.relation
-                     where l.pid = a.pid and l.granted and c.relnamespace::regnamespace::text in ('tidegate', 'pgmq')
+                     where l.pid = a.pid and l.granted and c.relnamespace::regnamespace::text !~ '^(pg_.*|information_schema)$'
                    )
                    order by a.xact_start
                    limit 5
@@ -212,38 +234,46 @@ impl Session {
         Ok(sqlx::query_scalar(sql).fetch_one(&mut self.connection).await?)
     }
 
-    /// Whether the files below `sql/` differ from those applied last.
-    pub(super) async fn needs_sql(&mut self) -> Result<bool, MigrateError> {
+    /// Whether the functions differ from those applied last.
+    pub(super) async fn needs_sql(&mut self, set: &Migrations) -> Result<bool, MigrateError> {
         if !self.exists("tidegate.schema_state").await? {
             return Ok(true);
         }
-        let applied: Option<String> = sqlx::query_scalar("select fingerprint from tidegate.schema_state")
-            .fetch_optional(&mut self.connection)
-            .await?;
-        Ok(applied != Some(fingerprint()))
+        let applied: Option<String> =
+            sqlx::query_scalar("select fingerprint from tidegate.schema_state where schema = $1")
+                .bind(set.schema)
+                .fetch_optional(&mut self.connection)
+                .await?;
+        Ok(applied != Some(set.fingerprint()))
     }
 
-    /// Applies every file below `sql/` in one transaction, with the fingerprint.
-    pub(super) async fn apply_sql(&mut self) -> Result<(), MigrateError> {
+    /// Applies every function in one transaction, with the fingerprint and the checks.
+    pub(super) async fn apply_sql(&mut self, set: &Migrations) -> Result<(), MigrateError> {
+        let schema = set.schema;
         let mut transaction = self.connection.begin().await?;
         let settings = format!(
             "set local client_min_messages = warning; set local check_function_bodies = off;
-             set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY}; set local lock_timeout = '{LOCK_TIMEOUT}'"
+             set local lock_timeout = '5s'; {}; set local lock_timeout = '{LOCK_TIMEOUT}'",
+            keep_vacuum_away(schema)
         );
         transaction.execute(settings.as_str()).await?;
-        for (file, sql) in sql_files() {
-            let statements = [sql, &comments::statements(sql)].join("\n");
+        for &(file, sql) in &set.functions {
+            let statements = comments::added_to(sql, schema);
             let applied = transaction.execute(statements.as_str()).await;
             applied.map_err(|error| MigrateError::Sql {
+                schema,
                 file,
                 source: error.into(),
             })?;
         }
         transaction.execute("select tidegate.make_partitions()").await?;
-        let state = "insert into tidegate.schema_state as s (fingerprint, version) values ($1, $2)
-             on conflict (only_row) do update
-             set fingerprint = excluded.fingerprint, version = excluded.version, applied_at = clock_timestamp()";
-        let stored = sqlx::query(state).bind(fingerprint()).bind(env!("CARGO_PKG_VERSION"));
+        let state =
+            "insert into tidegate.schema_state as s (schema, fingerprint, version, checks) values ($1, $2, $3, $4)
+             on conflict (schema) do update
+             set fingerprint = excluded.fingerprint, version = excluded.version, checks = excluded.checks,
+               applied_at = clock_timestamp()";
+        let stored = sqlx::query(state).bind(schema).bind(set.fingerprint());
+        let stored = stored.bind(env!("CARGO_PKG_VERSION")).bind(set.checks());
         stored.execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }

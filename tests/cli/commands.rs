@@ -235,7 +235,8 @@ async fn a_database_of_another_version_is_not_migrated() {
             let refused = run(&database.url, arguments).await;
             assert!(!refused.status.success());
             let version = if another.contains("99") { 99 } else { 1 };
-            let words = format!("migration {version} of this database is of another version of Tidegate");
+            let words =
+                format!("migration {version} of schema tidegate in this database is of another version of the program");
             assert!(err(&refused).contains(&words), "{}", err(&refused));
         }
     }

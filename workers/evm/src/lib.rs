@@ -12,7 +12,7 @@ pub mod node_error;
 mod order;
 mod receipts;
 mod revert;
-pub mod schema;
+mod schema;
 mod sender;
 pub mod signer;
 pub mod store;
@@ -20,5 +20,6 @@ pub mod wallets;
 
 pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer};
 pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
+pub use schema::migrations;
 pub use sender::{Sender, SenderOptions};
 pub use signer::{LocalSigner, Signer};

@@ -1,21 +1,46 @@
-//! Schema `evm`.
+//! Wallets, their transactions, and how far chains were read: the schema `evm`.
 
-/// A file of SQL, by its name.
-macro_rules! sql {
-    ($($folder:literal: $($name:literal),+;)+) => {
-        [$($((concat!($folder, "/", $name), include_str!(concat!("../", $folder, "/", $name, ".sql")))),+),+]
+use tidegate::Migrations;
+
+/// The files of a folder, each by its name.
+macro_rules! files {
+    ($folder:literal: $($name:literal),+) => {
+        [$(($name, include_str!(concat!("../", $folder, "/", $name, ".sql")))),+]
     };
 }
 
-const FILES: [(&str, &str); 14] = sql! {
-    "migrations": "V1__wallets", "V2__watcher";
-    "sql": "cluster", "wallet_lock_key", "wallet_adopt", "wallet_load", "wallet_list", "wallet_unfund", "allocation_begin",
-        "allocation_insert", "slots", "note_sent", "note_mined", "functions";
-};
+const TABLES: [(&str, &str); 2] = files!("migrations": "V1__wallets", "V2__watcher");
 
-/// All of its SQL, for an empty database.
+/// In the order in which they are applied.
+const FUNCTIONS: [(&str, &str); 12] = files!(
+    "sql": "cluster", "wallet_lock_key", "wallet_adopt", "wallet_load", "wallet_list", "wallet_unfund", "allocation_begin",
+    "allocation_insert", "slots", "note_sent", "note_mined", "functions"
+);
+
+/// What `Tidegate::migrate_with` applies for this crate.
 #[must_use]
-pub fn sql() -> String {
-    let files = FILES.iter().map(|(_, sql)| *sql);
-    ["create schema evm;\n"].into_iter().chain(files).collect()
+pub fn migrations() -> Migrations {
+    let tables = TABLES.into_iter();
+    let tables = tables.fold(Migrations::new("evm"), |all, (name, sql)| all.file(name, sql));
+    FUNCTIONS
+        .into_iter()
+        .fold(tables, |all, (name, sql)| all.function(name, sql))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    #[test]
+    fn every_file_of_sql_is_applied() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (folder, files) in [("migrations", &super::TABLES[..]), ("sql", &super::FUNCTIONS)] {
+            let there = root.join(folder).read_dir().unwrap();
+            let there: BTreeSet<_> = there
+                .map(|file| file.unwrap().file_name().into_string().unwrap())
+                .collect();
+            let applied: BTreeSet<_> = files.iter().map(|(name, _)| format!("{name}.sql")).collect();
+            assert_eq!(applied, there, "{folder}");
+        }
+    }
 }

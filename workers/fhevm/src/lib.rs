@@ -6,3 +6,6 @@ mod fields;
 pub mod fingerprint;
 pub mod labels;
 pub mod request;
+mod schema;
+
+pub use schema::migrations;

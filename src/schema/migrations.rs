@@ -1,0 +1,124 @@
+//! What `migrate` applies to a schema: that of Tidegate, or one of a program that embeds it.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::MigrateError;
+
+/// The tables, functions and checks of a program's own schema, which
+/// [`Tidegate::migrate_with`](crate::Tidegate::migrate_with) applies beside Tidegate's.
+///
+/// SQL names everything with its schema: the session's search path is `pg_catalog`. Comments of the form
+/// `-- table NAME: TEXT` become those of the database's objects, in migrations too.
+#[derive(Debug, Clone)]
+pub struct Migrations {
+    pub(super) schema: &'static str,
+    files: Vec<(&'static str, &'static str)>,
+    pub(super) functions: Vec<(&'static str, &'static str)>,
+    checks: Vec<(&'static str, &'static str)>,
+}
+
+/// A file that is applied once.
+#[derive(Debug)]
+pub(super) struct Migration {
+    pub(super) version: i32,
+    /// The name of its file, without its ending.
+    pub(super) name: &'static str,
+    pub(super) sql: &'static str,
+}
+
+impl Migration {
+    pub(super) fn checksum(&self) -> String {
+        format!("{:x}", Sha256::digest(self.sql))
+    }
+}
+
+impl Migrations {
+    /// No tables yet, in a schema that is made if it is missing. Its name is lower case and not one of Tidegate's.
+    #[must_use]
+    pub fn new(schema: &'static str) -> Self {
+        let (files, functions, checks) = Default::default();
+        Self {
+            schema,
+            files,
+            functions,
+            checks,
+        }
+    }
+
+    /// A migration: SQL that is applied once, in a transaction of its own, in the order of the versions. Its name has its
+    /// version: `V1__wallets`. A database that has it with another text is refused.
+    #[must_use]
+    pub fn file(mut self, name: &'static str, sql: &'static str) -> Self {
+        self.files.push((name, sql));
+        self
+    }
+
+    /// SQL for objects without data: functions, views, triggers, grants. All of it is applied again, in this order and in
+    /// one transaction, when anything in this value has changed, so it says `create or replace`.
+    #[must_use]
+    pub fn function(mut self, name: &'static str, sql: &'static str) -> Self {
+        self.functions.push((name, sql));
+        self
+    }
+
+    /// A query for `tidegate doctor` whose rows are violations, each with a column `id`. Doctor shows it as `SCHEMA.NAME`,
+    /// with the comment lines that the query begins with as the rule. With `{of r.request_id}` as a condition it examines
+    /// a range of requests at a time.
+    #[must_use]
+    pub fn check(mut self, name: &'static str, sql: &'static str) -> Self {
+        self.checks.push((name, sql));
+        self
+    }
+
+    /// The migrations in the order of their versions.
+    pub(super) fn migrations(&self) -> Result<Vec<Migration>, MigrateError> {
+        let migration = |&(name, sql): &(&'static str, &'static str)| {
+            let version = name.strip_prefix('V').and_then(|name| name.split_once("__"));
+            let version = version.and_then(|(version, _)| version.parse().ok());
+            version.map(|version| Migration { version, name, sql }).ok_or_else(|| {
+                let schema = self.schema;
+                MigrateError::Unfit(format!(
+                    "the migration {name} of schema {schema} has no name of the form V1__NAME"
+                ))
+            })
+        };
+        let mut migrations = self.files.iter().map(migration).collect::<Result<Vec<_>, _>>()?;
+        migrations.sort_by_key(|migration| migration.version);
+        Ok(migrations)
+    }
+
+    /// Refuses a program's schema that SQL cannot name as it stands, or that is Tidegate's.
+    pub(super) fn check_name(&self) -> Result<(), MigrateError> {
+        let name = self.schema;
+        let is_plain = name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let is_taken = ["tidegate", "pgmq", "pg_"].iter().any(|taken| name.starts_with(taken));
+        if is_plain && !is_taken && name.starts_with(|c: char| !c.is_ascii_digit()) {
+            return Ok(());
+        }
+        Err(MigrateError::Unfit(format!(
+            "{name:?} cannot be a program's schema: name it in lower case, and not like those of Tidegate or PostgreSQL"
+        )))
+    }
+
+    /// Databases with the same one have the same objects.
+    pub(super) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, sql) in [&self.files, &self.functions, &self.checks].into_iter().flatten() {
+            hash.update(name);
+            hash.update(Sha256::digest(sql));
+        }
+        hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The checks for `tidegate.schema_state`.
+    pub(super) fn checks(&self) -> Value {
+        let check = |(name, sql): &(&str, &str)| {
+            let says: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
+            json!({"name": format!("{}.{name}", self.schema), "says": says.join(" "), "query": sql})
+        };
+        self.checks.iter().map(check).collect()
+    }
+}
