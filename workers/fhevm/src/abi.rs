@@ -6,10 +6,6 @@ mod tests;
 use alloy::sol;
 
 /// The contracts of the gateway chain.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "generated from the declarations of the contracts"
-)]
 pub mod gateway {
     use super::sol;
 
@@ -39,7 +35,6 @@ pub mod gateway {
                 bytes publicKey, bytes extraData);
             event UserDecryptionResponse(uint256 indexed decryptionId, uint256 indexShare, bytes userDecryptedShare,
                 bytes signature, bytes extraData);
-            event UserDecryptionResponseThresholdReached(uint256 indexed decryptionId);
 
             function publicDecryptionRequest(bytes32[] ctHandles, bytes extraData);
             function userDecryptionRequest(CtHandleContractPair[] ctHandleContractPairs,

@@ -60,7 +60,6 @@ fn declared() -> BTreeMap<String, String> {
         gateway::Decryption::PublicDecryptionResponse,
         gateway::Decryption::UserDecryptionRequest,
         gateway::Decryption::UserDecryptionResponse,
-        gateway::Decryption::UserDecryptionResponseThresholdReached,
         with_materials::PublicDecryptionRequest,
         with_materials::UserDecryptionRequest,
         host::ProtocolConfig::NewKmsContext,
