@@ -24,6 +24,9 @@ contract Decryption is DecryptionRules {
     bool private withMaterials = true;
     bool private withHandles = true;
 
+    /// Whether a node may answer more than once.
+    bool private repeats;
+
     uint256 private lastPublicId = 1 << 248;
     uint256 private lastUserId = 1 << 249;
     /// Hashes of what the signatures of the KMS are over, and the context that must sign.
@@ -41,6 +44,10 @@ contract Decryption is DecryptionRules {
 
     function setLayouts(bool materials, bool handles_) external {
         (withMaterials, withHandles) = (materials, handles_);
+    }
+
+    function setRepeats(bool allowed) external {
+        repeats = allowed;
     }
 
     function publicDecryptionRequest(bytes32[] calldata ctHandles, bytes calldata extraData) external request faulty {
@@ -257,7 +264,7 @@ contract Decryption is DecryptionRules {
         if (context != contexts[id]) revert DecryptionContextMismatch(id, contexts[id], context);
         address by = signer(block.chainid, digest, signature);
         CONFIG.checkKmsSigner(by);
-        if (signed[id][by]) revert KmsNodeAlreadySigned(id, by);
+        if (signed[id][by] && !repeats) revert KmsNodeAlreadySigned(id, by);
         signed[id][by] = true;
     }
 }

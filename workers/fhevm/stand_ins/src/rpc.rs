@@ -1,10 +1,14 @@
 //! JSON-RPC for stand-ins and tests: one endpoint, and each failure ends the call.
 
-use alloy::primitives::{Bytes, hex};
+use std::time::Duration;
+
+use alloy::primitives::{B256, Bytes, hex};
+use alloy::rpc::types::TransactionReceipt;
 use anyhow::{Context as _, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 use url::Url;
 
 /// A node.
@@ -101,6 +105,26 @@ impl Rpc {
             .into_iter()
             .map(|answer| answer.error.map_or(Ok(answer.result), Err))
             .collect())
+    }
+
+    /// The receipt of a transaction, once it is mined.
+    ///
+    /// # Errors
+    ///
+    /// When it is not mined within 20 s.
+    pub async fn mined(&self, hash: B256) -> anyhow::Result<TransactionReceipt> {
+        let receipt = async {
+            loop {
+                // An anvil that mines by itself answers a send before it mines.
+                if let Some(receipt) = self.call::<Option<_>>("eth_getTransactionReceipt", [hash]).await? {
+                    return Ok(receipt);
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), receipt)
+            .await
+            .with_context(|| format!("transaction {hash} is not mined"))?
     }
 
     async fn post<T: DeserializeOwned>(&self, body: &Value) -> anyhow::Result<T> {

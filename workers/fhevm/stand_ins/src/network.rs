@@ -1,0 +1,113 @@
+//! A whole network: a gateway chain, host chains, their contracts, and nodes that answer.
+
+use crate::answering::{self, Answering};
+use crate::chain::{Anvil, ChainOptions};
+use crate::coprocessor::Coprocessor;
+use crate::deploy::Operator;
+use crate::gateway::{Gateway, GatewayOptions};
+use crate::host::{Host, HostOptions};
+use crate::kms::Kms;
+use crate::rpc::Rpc;
+
+/// What a network is like.
+#[derive(Clone, Debug)]
+pub struct NetworkOptions {
+    /// The gateway chain.
+    pub gateway: ChainOptions,
+    /// The host chains.
+    pub hosts: Vec<ChainOptions>,
+    /// How many nodes the KMS has.
+    pub kms: usize,
+    /// How many of them must answer a public decryption.
+    pub public_threshold: usize,
+    /// How many shares end a user decryption.
+    pub user_threshold: usize,
+    /// How many nodes the coprocessor has, which must agree.
+    pub coprocessors: usize,
+    /// Where the first node of the KMS stores keys.
+    pub storage_url: String,
+}
+
+impl Default for NetworkOptions {
+    /// Gateway chain 54321 and host chain 31337, a KMS of four nodes that needs three, and one coprocessor.
+    fn default() -> NetworkOptions {
+        NetworkOptions {
+            gateway: ChainOptions {
+                chain_id: 54321,
+                ..ChainOptions::default()
+            },
+            hosts: vec![ChainOptions::default()],
+            kms: 4,
+            public_threshold: 3,
+            user_threshold: 3,
+            coprocessors: 1,
+            storage_url: "http://127.0.0.1:1".to_owned(),
+        }
+    }
+}
+
+/// A network that runs. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Network {
+    /// The gateway chain.
+    pub chain: Anvil,
+    /// The contracts of the gateway chain.
+    pub gateway: Gateway,
+    /// Works the switches of the gateway's contracts, and funds wallets.
+    pub operator: Operator,
+    /// The host chains, with their contracts.
+    pub hosts: Vec<(Anvil, Host)>,
+    /// The KMS.
+    pub kms: Kms,
+    /// The coprocessor.
+    pub coprocessor: Coprocessor,
+    _answering: Answering,
+}
+
+impl Network {
+    /// Starts a network.
+    ///
+    /// # Errors
+    ///
+    /// When anvil is not installed, or a contract cannot be deployed.
+    pub async fn start(options: &NetworkOptions) -> anyhow::Result<Network> {
+        let kms = Kms::new(options.kms)?;
+        let coprocessor = Coprocessor::new(options.coprocessors)?;
+        let signers = GatewayOptions {
+            kms: kms.signers(),
+            coprocessors: coprocessor.signers(),
+            host_chains: options.hosts.iter().map(|host| host.chain_id).collect(),
+            public_threshold: options.public_threshold,
+            user_threshold: options.user_threshold,
+            coprocessor_threshold: options.coprocessors,
+        };
+        let chain = Anvil::start(options.gateway).await?;
+        let rpc = Rpc::new(chain.url().clone());
+        let mut operator = Operator::new(&rpc).await?;
+        let gateway = Gateway::deploy(&mut operator, &signers).await?;
+        let mut hosts = Vec::new();
+        for host in &options.hosts {
+            let chain = Anvil::start(*host).await?;
+            let options = HostOptions {
+                gateway_chain: options.gateway.chain_id,
+                gateway,
+                signers: &signers,
+                storage_url: options.storage_url.clone(),
+            };
+            let mut operator = Operator::new(&Rpc::new(chain.url().clone())).await?;
+            let host = Host::deploy(&mut operator, &options).await?;
+            hosts.push((chain, host));
+        }
+        let contracts = [gateway.decryption, gateway.input_verification];
+        let answering = answering::answer(&rpc, contracts, kms.clone(), coprocessor.clone()).await?;
+        Ok(Network {
+            chain,
+            gateway,
+            operator,
+            hosts,
+            kms,
+            coprocessor,
+            _answering: answering,
+        })
+    }
+}
