@@ -1,11 +1,13 @@
-//! Which request a response of the gateway belongs to: the schema `fhevm`.
+//! Which request a response of the gateway belongs to, and the key URL: the schema `fhevm`.
 
 use tidegate::Migrations;
 
 /// What `Tidegate::migrate_with` applies for this crate, after [`tidegate_evm::migrations`].
 #[must_use]
 pub fn migrations() -> Migrations {
-    Migrations::new("fhevm").file("V1__references", include_str!("../migrations/V1__references.sql"))
+    Migrations::new("fhevm")
+        .file("V1__references", include_str!("../migrations/V1__references.sql"))
+        .file("V2__key_url", include_str!("../migrations/V2__key_url.sql"))
 }
 
 #[cfg(test)]

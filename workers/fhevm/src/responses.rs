@@ -1,0 +1,277 @@
+//! Applies the events of the gateway's contracts, each page in one transaction.
+
+mod signers;
+
+use std::collections::HashMap;
+
+use alloy::{
+    eips::BlockNumberOrTag,
+    primitives::{Address, B256, U256},
+    rpc::types::Log,
+};
+use metrics::counter;
+use sqlx::PgConnection;
+use tidegate::request::RequestId;
+use tidegate_evm::{Chain, RpcError};
+
+pub use self::signers::SignerSets;
+use crate::{
+    answers::{Answer, Contracts, Event},
+    request::{Family, Payload},
+    signature::Domains,
+    store::{self, Reference, Referenced, Store, StoreError},
+    view::ViewError,
+};
+
+/// Why a page could not be applied. It is read again.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The database refused a statement, or does not answer.
+    #[error(transparent)]
+    Database(#[from] StoreError),
+    /// The chain could not be asked.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// The signers that count could not be read.
+    #[error("cannot read the signers that count: {0}")]
+    Signers(String),
+    /// An endpoint has logs of a block, and not the block before it.
+    #[error("an endpoint has no block {0}, though it has logs that are newer")]
+    Behind(u64),
+}
+
+impl From<ViewError> for ApplyError {
+    fn from(error: ViewError) -> Self {
+        Self::Signers(error.to_string())
+    }
+}
+
+/// What applies the events of one gateway.
+#[derive(Clone)]
+pub struct Responses {
+    store: Store,
+    gateway: Chain,
+    contracts: Contracts,
+    domains: Domains,
+    /// The signers that count; none: all do.
+    signers: Option<SignerSets>,
+}
+
+/// What became of the events of a page.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    /// Requests of ours that the page has.
+    pub requests: usize,
+    /// Responses that changed a request.
+    pub responses: usize,
+}
+
+impl Responses {
+    /// Applies events of these contracts.
+    #[must_use]
+    pub fn new(store: Store, gateway: Chain, contracts: Contracts, signers: Option<SignerSets>) -> Self {
+        let domains = Domains::new(gateway.id(), contracts.decryption, contracts.input_verification);
+        Self {
+            store,
+            gateway,
+            contracts,
+            domains,
+            signers,
+        }
+    }
+
+    pub(crate) fn contracts(&self) -> Contracts {
+        self.contracts
+    }
+
+    pub(crate) fn gateway(&self) -> &Chain {
+        &self.gateway
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Applies logs in their order, in a transaction of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]; the transaction is to be rolled back and the logs applied again.
+    pub async fn apply(&self, connection: &mut PgConnection, logs: &[Log]) -> Result<Applied, ApplyError> {
+        let events: Vec<_> = logs
+            .iter()
+            .filter_map(|log| Some((log, self.contracts.event(log)?)))
+            .collect();
+        // The chain orders a request before its responses, and an id is given once.
+        let requests = self.requests(connection, &events).await?;
+        let mut answers: Vec<_> = self.answers(connection, &events).await?;
+        // Rows of requests are locked in the order of their ids.
+        answers.sort_by_key(|(request, ..)| *request);
+        let mut responses = 0;
+        for (request, part, answer) in answers {
+            responses += usize::from(self.respond(connection, request, part, answer).await?);
+        }
+        Ok(Applied { requests, responses })
+    }
+
+    /// Forgets what the logs of blocks from `from` on told, in a transaction of the caller's: the chain has dropped them.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`].
+    pub async fn dropped(&self, connection: &mut PgConnection, from: u64) -> Result<(), ApplyError> {
+        let references = store::dropped(connection, from).await?;
+        tracing::info!(
+            from,
+            references,
+            "the chain has dropped blocks; their ids of requests are forgotten"
+        );
+        Ok(())
+    }
+
+    /// Notes the ids of our requests; returns how many there are.
+    async fn requests(&self, connection: &mut PgConnection, events: &[(&Log, Event)]) -> Result<usize, ApplyError> {
+        let requested = || events.iter().filter(|(_, event)| event.answer.is_none());
+        let hashes: Vec<B256> = requested().filter_map(|(log, _)| log.transaction_hash).collect();
+        if hashes.is_empty() {
+            return Ok(0);
+        }
+        let own: HashMap<_, _> = store::own(connection, &hashes).await?.into_iter().collect();
+        let references: Vec<_> = requested()
+            .filter_map(|(log, event)| {
+                Some(Reference {
+                    contract: event.contract,
+                    id: event.id,
+                    request: *own.get(&log.transaction_hash?)?,
+                    block_number: log.block_number?,
+                    block_hash: log.block_hash?,
+                })
+            })
+            .collect();
+        count("request", true, references.len());
+        count("request", false, hashes.len() - references.len());
+        if !references.is_empty() {
+            store::note(connection, &references, true).await?;
+        }
+        Ok(own.len())
+    }
+
+    /// The answers that count, with their requests and the names of shares.
+    async fn answers<'a>(
+        &self,
+        connection: &mut PgConnection,
+        events: &'a [(&Log, Event)],
+    ) -> Result<Vec<(RequestId, Option<String>, &'a Answer)>, ApplyError> {
+        let answered: Vec<_> = events
+            .iter()
+            .filter_map(|(_, event)| Some(((event.contract, event.id), event.answer.as_ref()?)))
+            .collect();
+        if answered.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ids: Vec<_> = answered.iter().map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let requests = self.confirmed(connection, &ids).await?;
+        let mut own = Vec::new();
+        for (id, answer) in answered {
+            let Some(request) = requests.get(&id) else {
+                count(answer.name(), false, 1);
+                continue;
+            };
+            count(answer.name(), true, 1);
+            if let Some(part) = self.part(request, answer).await? {
+                own.push((request.reference.request, part, answer));
+            }
+        }
+        Ok(own)
+    }
+
+    /// The requests of these ids. A row that only a receipt told of counts if the chain has its block.
+    async fn confirmed(
+        &self,
+        connection: &mut PgConnection,
+        ids: &[(Address, U256)],
+    ) -> Result<HashMap<(Address, U256), Referenced>, ApplyError> {
+        let user = Family::UserDecrypt.kind();
+        let all = Family::ALL.map(Family::kind);
+        let with_payload: &[&str] = if self.signers.is_some() { &all } else { &[user] };
+        let mut confirmed = HashMap::new();
+        for found in store::referenced(connection, ids, with_payload).await? {
+            let reference = &found.reference;
+            if !found.watched {
+                let number = reference.block_number;
+                let header = self.gateway.header(BlockNumberOrTag::Number(number)).await?;
+                if header.ok_or(ApplyError::Behind(number))?.hash != reference.block_hash {
+                    store::refute(connection, reference).await?;
+                    tracing::warn!(
+                        request = %reference.request, number,
+                        "a receipt told an id of a block that the chain has dropped; its answers are not taken",
+                    );
+                    continue;
+                }
+                store::confirm(connection, reference).await?;
+            }
+            confirmed.insert((reference.contract, reference.id), found);
+        }
+        Ok(confirmed)
+    }
+
+    /// The name of the part that an answer is, if it is one; `None` for an answer that does not count.
+    async fn part(&self, of: &Referenced, answer: &Answer) -> Result<Option<Option<String>>, ApplyError> {
+        let request = of.reference.request;
+        let (part, signers) = match (answer, of.kind.as_str(), &of.payload) {
+            (Answer::Share(share), _, Some(Payload::UserDecrypt(decrypt))) => {
+                let signer = self.domains.share_signer(decrypt, share);
+                if signer.is_none() {
+                    tracing::warn!(%request, index = %share.index, "a share has no signature of a node");
+                }
+                let part = signer.map_or_else(|| format!("index-{}", share.index), |signer| signer.to_string());
+                (Some(part), vec![signer])
+            }
+            (Answer::Public(public), kind, payload) if kind == Family::PublicDecrypt.kind() => match payload {
+                Some(Payload::PublicDecrypt(decrypt)) => (None, self.domains.public_signers(decrypt, public)),
+                _ => (None, Vec::new()),
+            },
+            (Answer::Proof(proof), kind, payload) if kind == Family::InputProof.kind() => match payload {
+                Some(Payload::InputProof(input)) => (None, self.domains.proof_signers(input, proof)),
+                _ => (None, Vec::new()),
+            },
+            _ => {
+                tracing::error!(%request, event = answer.name(), "an answer is of another family than its request");
+                return Ok(None);
+            }
+        };
+        if let Some(sets) = &self.signers
+            && !sets.contain(&self.gateway, answer, &signers).await?
+        {
+            counter!("fhevm_foreign_signatures_total").increment(1);
+            tracing::error!(
+                %request, event = answer.name(),
+                "an answer has a signature of no node that counts: is a contract's address wrong, or an endpoint lying?",
+            );
+            return Ok(None);
+        }
+        Ok(Some(part))
+    }
+
+    /// Whether the response changed its request.
+    async fn respond(
+        &self,
+        connection: &mut PgConnection,
+        request: RequestId,
+        part: Option<String>,
+        answer: &Answer,
+    ) -> Result<bool, ApplyError> {
+        let outcome = store::respond(connection, request, part.as_deref(), &answer.response()).await?;
+        tracing::debug!(%request, event = answer.name(), outcome, "applied an answer");
+        Ok(matches!(outcome.as_str(), "completed" | "stored"))
+    }
+}
+
+fn count(event: &'static str, own: bool, events: usize) {
+    if events > 0 {
+        let own = if own { "true" } else { "false" };
+        counter!("fhevm_events_total", "event" => event, "own" => own).increment(events as u64);
+    }
+}

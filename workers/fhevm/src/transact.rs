@@ -1,0 +1,184 @@
+//! The send of a request: one transaction on the gateway chain.
+
+use std::time::{Duration, Instant};
+
+use alloy::primitives::Address;
+use tidegate::{
+    request::{Request, RequestError, RequestId},
+    stage::{self, Receipt, Sent},
+};
+use tidegate_evm::{Mined, Order, Sender, Sending, WaitCause};
+
+use crate::{
+    abi::reverts::{ERC20InsufficientAllowance, ERC20InsufficientBalance, EnforcedPause},
+    answers::Contracts,
+    calldata,
+    labels::Label,
+    request::Payload,
+    reverts::{self, Action},
+    store::{Reference, Store, StoreError},
+};
+
+/// For how long, and how often, a call is repeated whose material the readiness check saw before the gateway.
+const MATERIAL_BUDGET: Duration = Duration::from_secs(30);
+const MATERIAL_AGAIN: Duration = Duration::from_secs(1);
+
+/// After how long a call is repeated that was ahead of the chain's clock.
+const CLOCK_AGAIN: Duration = Duration::from_secs(2);
+
+/// After how long a request is sent again that met a paused contract, if such requests are held.
+const PAUSED_AGAIN: Duration = Duration::from_secs(10);
+
+/// Why a wallet that an estimate was made for cannot pay the request's price; `None` for a revert that is not about the
+/// wallet.
+#[must_use]
+pub fn lacks_funds(data: &[u8]) -> Option<&'static str> {
+    use alloy::sol_types::SolError;
+    match *data.first_chunk()? {
+        ERC20InsufficientBalance::SELECTOR => Some("it has too few fee tokens"),
+        ERC20InsufficientAllowance::SELECTOR => Some("it has not approved the payment of fee tokens"),
+        _ => None,
+    }
+}
+
+/// The send stage of all kinds.
+#[derive(Debug, Clone)]
+pub struct Transact {
+    sender: Sender,
+    store: Store,
+    contracts: Contracts,
+    hold_while_paused: bool,
+}
+
+impl Transact {
+    /// Sends to these contracts. With `hold_while_paused`, requests wait for contracts that are paused until their
+    /// deadline; without, they fail.
+    #[must_use]
+    pub fn new(sender: Sender, store: Store, contracts: Contracts, hold_while_paused: bool) -> Self {
+        Self {
+            sender,
+            store,
+            contracts,
+            hold_while_paused,
+        }
+    }
+
+    fn contract(&self, payload: &Payload) -> Address {
+        match payload {
+            Payload::InputProof(_) => self.contracts.input_verification,
+            Payload::PublicDecrypt(_) | Payload::UserDecrypt(_) => self.contracts.decryption,
+        }
+    }
+
+    /// The receipt of a transaction, after its logs have told the request's id. The watcher reads the same from the
+    /// chain, and is believed rather than an endpoint that may be on a fork.
+    async fn receipt(&self, request: RequestId, mined: &Mined) -> Result<Receipt, StoreError> {
+        let references = Reference::of_receipt(&self.contracts, request, mined);
+        if references.is_empty() {
+            tracing::warn!(%request, hash = %mined.hash, "a receipt has no event of the gateway's contracts");
+        }
+        self.store.note_receipt(&references).await?;
+        Ok(Receipt {
+            reference: Some(mined.hash.to_string()),
+            response: None,
+        })
+    }
+
+    fn refused(&self, data: &[u8], payload: &Payload) -> Sent {
+        use alloy::sol_types::SolError;
+        let error = reverts::error(data, payload);
+        if self.hold_while_paused && data.starts_with(&EnforcedPause::SELECTOR) {
+            return Sent::Retry {
+                error,
+                after: Some(PAUSED_AGAIN),
+                may_have_left: false,
+            };
+        }
+        if !reverts::is_known(data) {
+            let selector = alloy::hex::encode_prefixed(&data[..data.len().min(4)]);
+            tracing::warn!(
+                selector,
+                bytes = data.len(),
+                "the gateway reverts with an unknown error"
+            );
+        }
+        Sent::Rejected(error)
+    }
+}
+
+impl stage::Transact for Transact {
+    type Payload = Payload;
+
+    async fn send(&self, request: &Request<Payload>) -> Sent {
+        let order = Order {
+            request: request.id,
+            lease: request.lease(),
+            to: self.contract(&request.payload),
+            calldata: calldata::of(&request.payload),
+        };
+        let mut awaits_material = None;
+        let mut awaits_clock = true;
+        loop {
+            let revert = match self.sender.send(&order).await {
+                Sending::Mined(mined) => {
+                    return match self.receipt(request.id, &mined).await {
+                        Ok(receipt) => Sent::Receipt(receipt),
+                        Err(error) => retry(Label::InternalServerError, &error, true),
+                    };
+                }
+                Sending::Waiting(cause) => return waiting(&cause),
+                Sending::Ended => {
+                    let cause = "the request has ended, or another worker has it";
+                    return retry(Label::InternalServerError, &cause, true);
+                }
+                Sending::Reverted(revert) => revert,
+            };
+            // What was mined has used its nonce: no second transaction.
+            let pause = match reverts::action(&revert.data) {
+                _ if revert.mined => None,
+                Action::Fail => None,
+                Action::AwaitMaterial => {
+                    let began: &mut Instant = awaits_material.get_or_insert_with(Instant::now);
+                    (began.elapsed() < MATERIAL_BUDGET).then_some(MATERIAL_AGAIN)
+                }
+                Action::AwaitClock => std::mem::take(&mut awaits_clock).then_some(CLOCK_AGAIN),
+            };
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return self.refused(&revert.data, &request.payload),
+            }
+        }
+    }
+
+    async fn find_receipt(&self, request: &Request<Payload>) -> Result<Option<Receipt>, RequestError> {
+        let not_found = |error: &dyn std::fmt::Display| {
+            RequestError::new(Label::GatewayNotReachable.code(), error.to_string(), true)
+        };
+        let Some(mined) = self.sender.find(request.id).await.map_err(|error| not_found(&error))? else {
+            return Ok(None);
+        };
+        let receipt = self.receipt(request.id, &mined).await;
+        receipt.map(Some).map_err(|error| not_found(&error))
+    }
+}
+
+/// An order that is not through. Its label is the request's, should its deadline pass meanwhile.
+fn waiting(cause: &WaitCause) -> Sent {
+    let (label, may_have_left) = match cause {
+        WaitCause::Endpoint(_) => (Label::GatewayNotReachable, true),
+        WaitCause::Unfunded => (Label::InsufficientBalance, false),
+        WaitCause::Full | WaitCause::NoWallet(_) => (Label::ResponseTimedOut, false),
+        WaitCause::NoContract(_) => (Label::InternalServerError, false),
+        WaitCause::Database(_) | WaitCause::Signer(_) | WaitCause::NotMined => (Label::ResponseTimedOut, true),
+    };
+    retry(label, cause, may_have_left)
+}
+
+fn retry(label: Label, cause: &dyn std::fmt::Display, may_have_left: bool) -> Sent {
+    let error = RequestError::new(label.code(), cause.to_string(), label.repeat());
+    Sent::Retry {
+        error,
+        after: None,
+        may_have_left,
+    }
+}
