@@ -37,6 +37,7 @@ create table tidegate.kind (
   key_mode            text not null default 'caller',
   key_paths           text[],
   key_bucket          interval,
+  key_scope           text not null default 'submitter',
   set_paths           text[],
   reject_details      boolean not null default false,
   -- The name of its counter, `replays_NAME`, has at most 63 characters.
@@ -59,6 +60,7 @@ create table tidegate.kind (
   constraint kind_callback_url_is_http_of_at_most_2000_characters
     check (callback_url ~ '^https?://' and length(callback_url) <= 2000),
   constraint kind_key_mode_is_known check (key_mode in ('caller', 'natural', 'proxy', 'required')),
+  constraint kind_key_scope_is_known check (key_scope in ('submitter', 'kind')),
   constraint kind_has_key_paths_iff_its_keys_are_natural
     check ((key_mode = 'natural') = (coalesce(cardinality(key_paths), 0) > 0)),
   constraint kind_key_bucket_is_a_positive_time_of_made_keys

@@ -71,6 +71,7 @@ create table tidegate.submit_terms (
   response_threshold integer not null,
   set_paths          text[],
   makes_keys         boolean not null,
+  key_scope          text not null,
   dedup_window       interval not null,
   has_breaker        boolean not null,
   has_quotas         boolean not null,

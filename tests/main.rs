@@ -148,6 +148,7 @@ mod submit {
     pub mod keys;
     pub mod made_keys;
     pub mod plain;
+    pub mod same_keys;
     pub mod submission;
     pub mod terms;
 }

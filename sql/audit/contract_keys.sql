@@ -3,7 +3,7 @@
 -- Of the newest 5000 keys at most 1000 of the kind (`stored`): how many stand for one payload that is there (`keys`),
 -- and how many of these have another fingerprint than it has now (`differing`, one request of them in `example`); how
 -- many are kept for less than `p_window` (`short`); how many that live stand for a request that is gone, or is of
--- another kind (`astray`). The key of a whole batch stands for several payloads.
+-- another kind (`astray`). The key of a whole batch stands for several payloads, and one that decides alone for any.
 create or replace function tidegate_internal.contract_keys(
   p_kind text, p_window interval,
   out stored bigint, out keys bigint, out differing bigint, out example uuid, out short bigint, out shortest interval,
@@ -21,7 +21,7 @@ create or replace function tidegate_internal.contract_keys(
       n.expires_at - n.first_seen as kept,
       -- In UTC, where each day has 24 hours.
       n.expires_at at time zone 'UTC' < n.first_seen at time zone 'UTC' + p_window as short,
-      case when n.key !~ '^batch [0-9a-f]{64}$'
+      case when n.key !~ '^batch [0-9a-f]{64}$' and n.fingerprint <> ''
         then tidegate_internal.fingerprint(
           r.payload, (select i.set_paths from tidegate.kind as i where i.name = p_kind)
         )

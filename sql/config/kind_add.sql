@@ -3,9 +3,9 @@
 --
 -- The queues are `tx_queue` (by default of the kind's name) and, for flow decrypt, `readiness_queue` (by default
 -- KIND_readiness). A new queue gets the rate or the concurrency given, null for no limit, and a gate with these marks,
--- by default 2000 and half of `high_water`. The kind gets the threshold given, and the nominal times and the retention
--- that `initialise` would give it: R = 2 s (decrypt), P = 4 s (decrypt) or 2 s, T = 100 ms, 30 days. If no call of
--- `initialise` was before, it counts as the first: a later one leaves limits and gates as they are.
+-- by default 2000 and half of `high_water`. The kind gets the threshold and the scope of keys given, and the nominal
+-- times and the retention that `initialise` would give it: R = 2 s (decrypt), P = 4 s (decrypt) or 2 s, T = 100 ms, 30
+-- days. If no call of `initialise` was before, it counts as the first: a later one leaves limits and gates as they are.
 --
 -- An existing kind and existing queues stay as they are, so a program may repeat the call at each start. Raises TG007
 -- for an existing kind of another flow or other queues than those given, for an unknown flow, for a queue of the other
@@ -13,7 +13,8 @@
 create or replace function tidegate.kind_add(
   kind text, flow text, tx_queue text default null, readiness_queue text default null,
   response_threshold integer default 1, per_seconds numeric default null, max_concurrency integer default null,
-  high_water integer default 2000, low_water integer default null, actor text default null
+  high_water integer default 2000, low_water integer default null, actor text default null,
+  key_scope text default 'submitter'
 )
   returns table (subject text, name text, value text) language plpgsql security definer as $$
 #variable_conflict use_column
@@ -78,11 +79,12 @@ begin
         with made as (
           insert into tidegate.kind as k (
             name, flow, readiness_queue, tx_queue, response_threshold, retention, readiness_ms, processing_ms,
-            tx_confirmation_ms
+            tx_confirmation_ms, key_scope
           )
           values (
             kind_add.kind, kind_add.flow::tidegate.flow, v_readiness, v_tx, kind_add.response_threshold, '30 days',
-            case when v_has_checks then 2000 end, case when v_has_checks then 4000 else 2000 end, 100
+            case when v_has_checks then 2000 end, case when v_has_checks then 4000 else 2000 end, 100,
+            kind_add.key_scope
           )
           on conflict do nothing
           returning k.*
@@ -93,7 +95,7 @@ begin
           ('flow', m.flow::text), ('readiness_queue', m.readiness_queue), ('tx_queue', m.tx_queue),
           ('response_threshold', m.response_threshold::text), ('retention', m.retention::text),
           ('readiness_ms', m.readiness_ms::text), ('processing_ms', m.processing_ms::text),
-          ('tx_confirmation_ms', m.tx_confirmation_ms::text)
+          ('tx_confirmation_ms', m.tx_confirmation_ms::text), ('key_scope', nullif(m.key_scope, 'submitter'))
         ) as s(name, value)
         where s.value is not null;
     exception

@@ -31,6 +31,7 @@
 --   key_mode: Missing key: caller (none), natural, proxy (made) or required (refused).
 --   key_paths: Natural keys: payload members that make the key, such as order.id.
 --   key_bucket: Made keys: time bucket in the key, edges do not count; or null.
+--   key_scope: Whose keys meet: those of a submitter, or those of all (kind).
 --   set_paths: Payload arrays that are sets: element order does not matter.
 --   reject_details: Whether callers get a rejected proof's verdict as error.details.
 --   created_at: When the kind was added.

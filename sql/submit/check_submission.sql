@@ -3,7 +3,7 @@
 -- `p_quota` is a submitter with a quota; it is the reason if there is no other.
 create or replace function tidegate_internal.check_submission(
   p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
-  p_not_before timestamptz, p_quota text
+  p_not_before timestamptz, p_quota text, p_same_key text
 )
   returns void language plpgsql immutable as $$
 declare
@@ -11,6 +11,8 @@ declare
   v_refusal constant text := case
     when p_admission is null or p_admission not in ('enforce', 'accepted')
       then format('admission is ''enforce'' or ''accepted'', not %L', p_admission)
+    when p_same_key is null or p_same_key not in ('compare', 'replay')
+      then format('same_key is ''compare'' or ''replay'', not %L', p_same_key)
     when p_not_before = 'infinity' then 'not_before is a time, not infinity: such a request would never start'
     when v_count > 10000 then format('a batch holds at most 10000 requests, not %s', v_count)
     when array_position(p_payloads, null) is not null

@@ -2,8 +2,8 @@
 --
 -- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
 -- window, a failure or a timeout), else the earlier request's. Of two concurrent first submissions one waits for the
--- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of
--- `p_bucket`, and then under its lock (see `lock_names`).
+-- other here and then finds its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope
+-- is a made key, to be stored in buckets of `p_bucket`, and then under its lock (see `lock_names`).
 create or replace function tidegate_internal.dedup_claim(
   p_scope text, p_key text, p_fingerprint bytea, p_window interval, p_id uuid,
   p_bucket interval default null
@@ -34,7 +34,8 @@ begin
 
     insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
     values (
-      p_scope, v_key, p_fingerprint, p_id, v_now, p_window, (v_now at time zone 'UTC' + p_window) at time zone 'UTC'
+      p_scope, v_key, coalesce(p_fingerprint, ''), p_id, v_now, p_window,
+      (v_now at time zone 'UTC' + p_window) at time zone 'UTC'
     )
     on conflict (scope, key) do update
     set fingerprint = excluded.fingerprint, request_id = excluded.request_id,

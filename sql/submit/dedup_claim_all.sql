@@ -1,8 +1,8 @@
 -- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order.
 --
 -- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads'
--- fingerprints. Returns, in the order given, the id that each request stands for: its own when it is new, the first
--- one's when a key comes twice in a scope.
+-- fingerprints, null to compare none. Returns, in the order given, the id that each request stands for: its own when it
+-- is new, the first one's when a key comes twice in a scope.
 create or replace function tidegate_internal.dedup_claim_all(
   p_kind tidegate.kind, p_scopes text[], p_keys text[], p_made text[], p_prints bytea[],
   p_ids uuid[]

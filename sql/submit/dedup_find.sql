@@ -2,7 +2,7 @@
 --
 -- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
 -- been removed; then for the request that it was redriven as, if any. Raises TG004 when it stands for a request with
--- another payload. A plain read: a duplicate writes nothing.
+-- another payload; a null fingerprint fits any. A plain read: a duplicate writes nothing.
 create or replace function tidegate_internal.dedup_find(
   p_scope text, p_key text, p_fingerprint bytea, p_now timestamptz,
   out request_id uuid, out seen tidegate.dedup
@@ -14,7 +14,7 @@ begin
     return;
   end if;
   request_id := tidegate_internal.dedup_target(seen.request_id);
-  if request_id is not null and seen.fingerprint <> p_fingerprint then
+  if request_id is not null and nullif(seen.fingerprint, '') <> p_fingerprint then
     raise exception using errcode = 'TG004',
       message = format('idempotency key "%s" was used for request %s with another payload', p_key, seen.request_id),
       hint = 'use a new key for a new request';

@@ -1,8 +1,8 @@
 -- dedup_find_all: `dedup_find` for each request of a submission: the earlier requests that its keys stand for.
 --
 -- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads'
--- fingerprints. In the order given; null where a key stands for none, and for a request without a key. Writes nothing.
--- Raises TG004 when a key stands for a request with another payload.
+-- fingerprints, null to compare none. In the order given; null where a key stands for none, and for a request without a
+-- key. Writes nothing. Raises TG004 when a key stands for a request with another payload.
 create or replace function tidegate_internal.dedup_find_all(
   p_scopes text[], p_keys text[], p_made text[], p_prints bytea[]
 )

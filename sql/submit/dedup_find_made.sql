@@ -13,7 +13,7 @@ begin
   where p_now < d.expires_at and s.request_id is not null
   order by d.first_seen desc
   limit 1;
-  if v_seen.fingerprint <> p_fingerprint then
+  if nullif(v_seen.fingerprint, '') <> p_fingerprint then
     raise exception using errcode = 'TG004',
       message = format(
         'the values that are this payload''s idempotency key were used for request %s with another payload',

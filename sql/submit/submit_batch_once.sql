@@ -17,6 +17,11 @@ create or replace function tidegate.submit_batch_once(
 declare
   -- With spaces, so that no key that comes over HTTP is equal to it.
   v_key   text := 'batch ' || encode(sha256(convert_to(submit_batch_once.idempotency_key, 'UTF8')), 'hex');
+  v_scope text := (
+    select tidegate_internal.key_scope(k.name, k.key_scope, submit_batch_once.submitter)
+    from tidegate.kind as k
+    where k.name = submit_batch_once.kind
+  );
   v_first uuid;
 begin
   if coalesce(length(submit_batch_once.idempotency_key), 0) not between 1 and 255 then
@@ -37,11 +42,11 @@ begin
   select d.request_id into v_first
   from tidegate.dedup as d
   join tidegate.request as r on r.id = d.request_id and r.req_status not in ('failure', 'timed_out')
-  where d.scope = submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, '') and d.key = v_key || ' 1'
+  where d.scope = v_scope and d.key = v_key || ' 1'
     and d.expires_at > tidegate.clock() and cardinality(submit_batch_once.payloads) > 0;
   if found then
     perform tidegate_internal.dedup_claim(
-      submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, ''), v_key,
+      v_scope, v_key,
       tidegate_internal.fingerprint(
         (select jsonb_agg(tidegate_internal.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
          from tidegate.kind as k

@@ -5,12 +5,13 @@
 -- alone: `replayed` for the idempotency key of an earlier one, `accepted` for new ones as far as there is room, else
 -- `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are theirs, null for
 -- none. A replay has only id, status and queue: the caller reads the rest (see `request_outlook`). `not_before` delays
--- all. `admission` is that of `submit_batch`. An error of one request is raised for all, as by `submit_batch`; TG007,
--- too, when one of several submitters has a quota. With `key_patience_ms`, 55P03 when an idempotency key waits longer
--- for another transaction.
+-- all. `admission` is that of `submit_batch`, `same_key` that of `submit`. An error of one request is raised for all,
+-- as by `submit_batch`; TG007, too, when one of several submitters has a quota. With `key_patience_ms`, 55P03 when an
+-- idempotency key waits longer for another transaction.
 create or replace function tidegate.submit_group(
   kind text, payloads jsonb[], idempotency_keys text[] default null, submitters text[] default null,
-  not_before timestamptz default null, key_patience_ms integer default null, admission text default 'enforce'
+  not_before timestamptz default null, key_patience_ms integer default null, admission text default 'enforce',
+  same_key text default 'compare'
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -34,7 +35,7 @@ begin
   then
     v_plain := tidegate_internal.submit_plain(
       submit_group.kind, submit_group.payloads[1], submit_group.submitters[1], submit_group.idempotency_keys[1],
-      submit_group.key_patience_ms
+      submit_group.key_patience_ms, submit_group.same_key
     );
     if v_plain.id is not null then
       id := v_plain.id;
@@ -50,7 +51,8 @@ begin
   return query select * from tidegate_internal.submit_requests(
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,
     coalesce(submit_group.submitters, array_fill(null::text, array[coalesce(cardinality(submit_group.payloads), 0)])),
-    submit_group.admission, submit_group.not_before, true, submit_group.key_patience_ms
+    submit_group.admission, submit_group.not_before, true, submit_group.key_patience_ms,
+    submit_group.same_key
   );
 end;
 $$;

@@ -11,7 +11,7 @@
 -- The draw is announced only if the transaction has written before its key: else it is the first one (see
 -- `announce_draw`).
 create or replace function tidegate_internal.submit_plain(
-  p_kind text, p_payload jsonb, p_submitter text, p_key text, p_key_patience_ms integer,
+  p_kind text, p_payload jsonb, p_submitter text, p_key text, p_key_patience_ms integer, p_same_key text,
   out id uuid, out req_status tidegate.request_status, out queue text, out queue_position bigint,
   out retry_after_seconds integer
 )
@@ -24,11 +24,11 @@ declare
   v_set          text;
   v_entered      record;
 begin
-  select t.*, p_kind || ':' || coalesce(p_submitter, '') as scope into v_terms
+  select t.*, tidegate_internal.key_scope(p_kind, t.key_scope, p_submitter) as scope into v_terms
   from tidegate.submit_terms as t
   join tidegate.gate as e on e.name = t.gate
   where t.kind = p_kind and e.state = 'accepting' and p_payload is not null
-    and (p_key is null and not t.makes_keys or length(p_key) between 1 and 255)
+    and (p_key is null and not t.makes_keys or length(p_key) between 1 and 255) and p_same_key in ('compare', 'replay')
     and current_setting('transaction_isolation') = 'read committed'
     and current_setting('tidegate.config_changed', true) is distinct from 'on';
   if not found then
@@ -51,8 +51,9 @@ begin
     end if;
     insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
     values (
-      v_terms.scope, p_key, tidegate_internal.fingerprint(p_payload, v_terms.set_paths), submit_plain.id, v_now,
-      v_terms.dedup_window, (v_now at time zone 'UTC' + v_terms.dedup_window) at time zone 'UTC'
+      v_terms.scope, p_key,
+      case p_same_key when 'compare' then tidegate_internal.fingerprint(p_payload, v_terms.set_paths) else '' end,
+      submit_plain.id, v_now, v_terms.dedup_window, (v_now at time zone 'UTC' + v_terms.dedup_window) at time zone 'UTC'
     )
     on conflict (scope, key) do nothing;
     if p_key_patience_ms is not null then

@@ -16,7 +16,8 @@
 -- its queue empty wakes the workers when it commits.
 create or replace function tidegate_internal.submit_requests(
   p_kind text, p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
-  p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null
+  p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null,
+  p_same_key text default 'compare'
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -87,10 +88,11 @@ begin
   if (
     p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
-    and cardinality(p_submitters) = v_count and (v_with_quota is null or cardinality(v_distinct) = 1)
+    and cardinality(p_submitters) = v_count and p_same_key in ('compare', 'replay')
+    and (v_with_quota is null or cardinality(v_distinct) = 1)
   ) is not true then
     perform tidegate_internal.check_submission(
-      p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_with_quota
+      p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_with_quota, p_same_key
     );
   end if;
   if v_count = 0 then
@@ -100,7 +102,9 @@ begin
 
   v_keyed := coalesce(array_remove(p_keys, null) <> '{}', false);
   if v_keyed or v_kind.key_mode <> 'caller' then
-    v_scopes := array(select p_kind || ':' || coalesce(s, '') from unnest(p_submitters) as s);
+    v_scopes := array(
+      select tidegate_internal.key_scope(p_kind, v_kind.key_scope, s) from unnest(p_submitters) as s
+    );
   end if;
   if v_kind.key_mode <> 'caller' then
     v_made := tidegate_internal.made_keys(v_kind, p_payloads, v_scopes, p_keys);
@@ -108,7 +112,7 @@ begin
   v_keyed := v_keyed or v_made is not null;
   if v_keyed then
     v_prints := array(
-      select case when num_nonnulls(p.key, p.made) > 0
+      select case when num_nonnulls(p.key, p.made) > 0 and p_same_key = 'compare'
         then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
       from unnest(p_payloads, p_keys, v_made) with ordinality as p(payload, key, made, place)
       order by p.place

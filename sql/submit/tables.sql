@@ -1,9 +1,9 @@
 -- Comments on the tables and types of this folder's subject.
 
 -- table dedup: Idempotency keys and the request each stands for; written by submit.
---   scope: KIND:SUBMITTER; for a made key, natural or proxy KIND:SUBMITTER HASH.
+--   scope: That of key_scope, KIND:SUBMITTER or KIND:; for a made key with natural or proxy before it and HASH after.
 --   key: The caller's idempotency key; for a made key its time bucket, or any time.
---   fingerprint: SHA-256 of the payload in canonical form.
+--   fingerprint: SHA-256 of the payload in canonical form; empty: the key stands for any payload.
 --   request_id: The request that the key stands for.
 --   first_seen: When that request was accepted.
 --   dedup_window: How long the key stands for it, by the policy of that time.
@@ -30,6 +30,7 @@
 --   response_threshold: How many shares complete a request.
 --   set_paths: Where payloads have arrays whose order does not matter.
 --   makes_keys: Whether the kind makes keys for requests without one, or refuses these.
+--   key_scope: Whose keys meet.
 --   dedup_window: How long a key stands for its request.
 --   has_breaker: Whether its sends have a breaker.
 --   has_quotas: Whether any submitter has a quota.

@@ -6,7 +6,7 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms language sql stable as $$
   select
     k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths,
-    k.key_mode <> 'caller', p.dedup_window,
+    k.key_mode <> 'caller', k.key_scope, p.dedup_window,
     exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
     exists (select from tidegate.gate as c where c.submitter is not null),
     s.min_seconds, s.max_seconds, l.first, l.each, l.below

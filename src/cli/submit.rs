@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{json, value::RawValue};
 
 use super::GlobalArgs;
-use crate::store::{Admission, Submission, Submitted};
+use crate::store::{Admission, SameKey, Submission, Submitted};
 
 #[derive(Debug, Args)]
 pub(super) struct Submit {
@@ -48,6 +48,7 @@ impl Submit {
             kind: self.kind.replace('-', "_"),
             payload: RawValue::from_string(payload.trim().to_owned()).context("the payload is not JSON")?,
             idempotency_key: self.idempotency_key,
+            same_key: SameKey::Compare,
             submitter: self.submitter,
             admission: if self.accepted {
                 Admission::Accepted

@@ -8,7 +8,7 @@ use super::Result;
 use crate::{
     request::JsonText,
     stage::Pending,
-    store::{Admission, Store, Submission, Submitted},
+    store::{Admission, SameKey, Store, Submission, Submitted},
 };
 
 /// A submission that is made when it is awaited.
@@ -26,6 +26,7 @@ impl<'a> Submit<'a> {
             kind: kind.to_owned(),
             payload,
             idempotency_key: None,
+            same_key: SameKey::Compare,
             submitter: None,
             admission: Admission::Enforce,
             not_before: None,
@@ -48,6 +49,11 @@ impl<'a> Submit<'a> {
     /// The idempotency key: the same key and payload within its time to live is the same request.
     pub fn key(self, key: impl Into<String>) -> Self {
         self.with(|submission| submission.idempotency_key = Some(key.into()))
+    }
+
+    /// The key decides alone: a request with the same key is the same, whatever its payload.
+    pub fn key_decides(self) -> Self {
+        self.with(|submission| submission.same_key = SameKey::Replay)
     }
 
     /// The submitter, whose quota and keys count.

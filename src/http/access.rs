@@ -32,7 +32,7 @@ use super::{
 use crate::{
     api_key::{ApiKey, Scope},
     error::StoreError,
-    store::{KeyChange, Store},
+    store::{KeyChange, Outlook, Store},
 };
 
 /// How much of a refused call's body is read, so that its sender gets the answer.
@@ -202,6 +202,11 @@ impl Caller {
         let key = self.key.as_deref()?;
         let reads_all = self.scope == Scope::Respond || key.scopes.contains(&Scope::Admin);
         (!reads_all).then_some(key.submitter.as_str())
+    }
+
+    /// Whether this is a request of the kind that this caller may poll.
+    pub(super) fn may_poll(&self, kind: &str, outlook: &Outlook) -> bool {
+        outlook.kind == kind && (outlook.is_shared || self.may_read(outlook.submitter.as_deref()))
     }
 
     /// Whether this caller may read the requests of this submitter.

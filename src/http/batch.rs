@@ -209,7 +209,7 @@ pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestI
     let outlooks = api.store.outlooks(ids).await?;
     let mut found = Vec::with_capacity(ids.len());
     for (id, outlook) in ids.iter().zip(outlooks) {
-        let outlook = outlook.filter(|outlook| outlook.kind == kind && caller.may_read(outlook.submitter.as_deref()));
+        let outlook = outlook.filter(|outlook| caller.may_poll(kind, outlook));
         found.push(outlook.ok_or_else(|| unknown(*id))?);
     }
     for outlook in &found {

@@ -87,10 +87,11 @@ pub(super) async fn follow(
     LastEvent { last_event_id: known }: LastEvent,
     extensions: Extensions,
 ) -> Result<Response, Problem> {
-    job.authorise(&api.store).await?;
     let streams = Arc::clone(&api.streams);
     let progress = match streams.outlooks.read(job.id, known).await {
-        Ok(progress) => progress.ok_or_else(|| unknown(job.id))?,
+        Ok(progress) => progress
+            .filter(|progress| job.is_open(&progress.outlook))
+            .ok_or_else(|| unknown(job.id))?,
         Err(_) => return Err(DATABASE_UNAVAILABLE.because("the outlook of the request cannot be read")),
     };
     if progress.outlook.status.is_terminal() && known == Some(progress.transition_no) {

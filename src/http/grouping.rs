@@ -1,9 +1,9 @@
 //! Sends submissions that arrive at the same time as a group, with one statement and one commit, because these are most
 //! of the cost of a submission.
 //!
-//! The requests of a group are of one lane. A lane has one kind, one delayed start and one admission mode, because the
-//! statement has one of each for all its requests. A submitter with a quota has lanes of its own, because the lock of
-//! its quota would delay the others. The first submission of an idle lane is sent at once, alone; those that arrive
+//! The requests of a group are of one lane. A lane has one kind, one delayed start, one admission mode and one meaning of
+//! keys, because the statement has one of each for all its requests. A submitter with a quota has lanes of its own,
+//! because the lock of its quota would delay the others. The first submission of an idle lane is sent at once, alone; those that arrive
 //! while its statement runs are the next group (see [`coalescer`](crate::coalescer)). No submission waits for a group
 //! to fill.
 //!
@@ -34,7 +34,7 @@ use crate::{
     coalescer::{Coalescer, Rounds},
     error::StoreError,
     gate::Gates,
-    store::{Admission, GroupTerms, Store, Submission, Submitted},
+    store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
 };
 
 /// Requests in one statement at most.
@@ -56,6 +56,7 @@ struct Lane {
     kind: String,
     /// Whether its requests have idempotency keys. A kind may require them, and its refusal is for the whole group.
     has_keys: bool,
+    same_key: SameKey,
     /// The submitter, if it has a quota.
     quota_of: Option<String>,
     not_before: Option<DateTime<Utc>>,
@@ -103,6 +104,7 @@ impl Group {
         patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
         let terms = GroupTerms {
+            same_key: lane.same_key,
             admission: lane.admission,
             not_before: lane.not_before,
             key_patience: patience,
@@ -169,6 +171,7 @@ impl Submitter {
         let lane = Lane {
             kind: submission.kind,
             has_keys: submission.idempotency_key.is_some(),
+            same_key: submission.same_key,
             quota_of: submitter.filter(|name| self.0.rounds.gates.has_quota(name)).cloned(),
             not_before: submission.not_before,
             admission: submission.admission,

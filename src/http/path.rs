@@ -83,22 +83,23 @@ impl JobPath {
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
         let _permit = lookup_permit(&self.lookups, store).await?;
         match store.outlook(self.id).await? {
-            Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => Ok(outlook),
+            Some(outlook) if self.is_open(&outlook) => Ok(outlook),
             _ => Err(unknown(self.id)),
         }
     }
 
-    /// As [`find`](Self::find), without computing the outlook.
+    /// Whether the kind is that of a request, and the caller may poll it.
+    pub(super) fn is_open(&self, outlook: &Outlook) -> bool {
+        self.caller.may_poll(&self.kind, outlook)
+    }
+
+    /// Makes sure that the id and the kind are those of a request of the caller's own, or that it may read all.
     pub(super) async fn authorise(&self, store: &Store) -> Result<(), Problem> {
         let _permit = lookup_permit(&self.lookups, store).await?;
         match store.owner(self.id).await? {
-            Some(owner) if self.is_open(&owner.kind, owner.submitter.as_deref()) => Ok(()),
+            Some(owner) if owner.kind == self.kind && self.caller.may_read(owner.submitter.as_deref()) => Ok(()),
             _ => Err(unknown(self.id)),
         }
-    }
-
-    fn is_open(&self, kind: &str, submitter: Option<&str>) -> bool {
-        kind == self.kind && self.caller.may_read(submitter)
     }
 }
 

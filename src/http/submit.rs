@@ -27,7 +27,7 @@ use crate::{
     api_key::Scope,
     error::StoreError,
     retry_after::RetryAfter,
-    store::{Admission, Submission, Submitted},
+    store::{Admission, SameKey, Submission, Submitted},
 };
 
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -154,6 +154,7 @@ pub(super) async fn submit(
         kind: kind.clone(),
         payload,
         idempotency_key: headers.idempotency_key,
+        same_key: SameKey::Compare,
         submitter: caller.submitter().map(str::to_owned),
         admission: headers.admission,
         not_before: headers.not_before,

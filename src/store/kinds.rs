@@ -24,6 +24,7 @@ pub struct Kind {
     pub(crate) concurrency: Option<i32>,
     pub(crate) high_water: i32,
     pub(crate) low_water: Option<i32>,
+    has_shared_keys: bool,
 }
 
 impl Kind {
@@ -58,6 +59,7 @@ impl Kind {
             concurrency: None,
             high_water: 2000,
             low_water: None,
+            has_shared_keys: false,
         }
     }
 
@@ -116,6 +118,14 @@ impl Kind {
         self.low_water = Some(messages);
         self
     }
+
+    /// Idempotency keys count across submitters: any of them gets the request that another one has submitted, and may
+    /// poll it over HTTP.
+    #[must_use]
+    pub fn shared_keys(mut self) -> Self {
+        self.has_shared_keys = true;
+        self
+    }
 }
 
 /// A kind, with the limits of its queues.
@@ -152,7 +162,8 @@ impl Store {
     pub async fn kind_add(&self, kind: &Kind) -> Result<Vec<Setting>> {
         run!(self, fetch_all query_as "kind_add.sql"(
             &kind.name, kind.flow.as_str(), kind.tx_queue.as_deref(), kind.readiness_queue.as_deref(), kind.threshold,
-            kind.rate, kind.concurrency, kind.high_water, kind.low_water, self.actor.as_deref()
+            kind.rate, kind.concurrency, kind.high_water, kind.low_water, self.actor.as_deref(),
+            if kind.has_shared_keys { "kind" } else { "submitter" }
         ))
     }
 

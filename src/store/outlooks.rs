@@ -79,6 +79,8 @@ pub struct Outlook {
     pub error: Option<RequestError>,
     /// Its submitter.
     pub submitter: Option<String>,
+    /// Whether submitters share the keys of its kind, and so its requests.
+    pub(crate) is_shared: bool,
     /// The request as which it was submitted again, after it had failed.
     pub redriven_as: Option<RequestId>,
 }
@@ -99,6 +101,7 @@ impl FromRow<'_, PgRow> for Outlook {
             response: json(row, "response")?,
             error: row.try_get("error")?,
             submitter: row.try_get("submitter")?,
+            is_shared: row.try_get("is_shared")?,
             redriven_as: row.try_get("redriven_as")?,
         })
     }

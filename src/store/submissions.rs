@@ -32,6 +32,25 @@ impl Admission {
     }
 }
 
+/// What a key means that stands for a request already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SameKey {
+    /// The same request if the payload is the same, else a mistake.
+    #[default]
+    Compare,
+    /// The same request, whatever the payload.
+    Replay,
+}
+
+impl SameKey {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Compare => "compare",
+            Self::Replay => "replay",
+        }
+    }
+}
+
 /// One request to submit.
 #[derive(Debug, Clone)]
 pub struct Submission {
@@ -41,6 +60,8 @@ pub struct Submission {
     pub payload: Box<RawValue>,
     /// The caller's key: the same key and payload within the window is the same request.
     pub idempotency_key: Option<String>,
+    /// Whether the key decides alone.
+    pub same_key: SameKey,
     /// The submitter.
     pub submitter: Option<String>,
     /// Whether the gates may refuse it.
@@ -52,6 +73,8 @@ pub struct Submission {
 /// What the requests of a group have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GroupTerms {
+    /// Whether keys decide alone.
+    pub same_key: SameKey,
     /// Whether the gates may refuse them.
     pub admission: Admission,
     /// The earliest start.
@@ -134,7 +157,8 @@ impl Store {
             .bind(&submission.submitter)
             .bind(submission.admission.as_str())
             .bind(submission.not_before)
-            .bind(delay.map(|delay| delay.as_secs_f64()));
+            .bind(delay.map(|delay| delay.as_secs_f64()))
+            .bind(submission.same_key.as_str());
         let Some(transaction) = transaction else {
             return run!(self, query, fetch_one);
         };
@@ -183,7 +207,8 @@ impl Store {
             .map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group.sql"(
-            kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str()
+            kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),
+            terms.same_key.as_str()
         ))
     }
 

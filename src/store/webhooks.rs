@@ -94,7 +94,8 @@ impl Store {
     pub async fn submit_with_callback(&self, submission: &Submission, callback_url: &str) -> Result<Submitted> {
         run!(self, fetch_one query_as "submit_with_callback.sql"(
             &submission.kind, Json(&submission.payload), callback_url, &submission.idempotency_key,
-            &submission.submitter, submission.admission.as_str(), submission.not_before
+            &submission.submitter, submission.admission.as_str(), submission.not_before,
+            submission.same_key.as_str()
         ))
     }
 

@@ -356,6 +356,46 @@ async fn a_request_is_visible_only_to_the_keys_of_its_submitter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_a_kind_with_shared_keys_is_polled_by_every_submitter_and_cancelled_by_its_own() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.kind set key_scope = 'kind' where name = 'direct'")
+        .await;
+    let alice = key(&database, "alice", &[Scope::Submit]).await;
+    let bob = key(&database, "bob", &[Scope::Submit]).await;
+    let api = Api::of(&database).await;
+    let (alice, bob) = (api.bearing(&alice), api.bearing(&bob));
+    let first = alice.post_with_key("/v1/direct", "k", &json!(1)).await;
+    let twin = bob.post_with_key("/v1/direct", "k", &json!(1)).await;
+    assert_eq!(twin.header("idempotency-replayed"), "true");
+    assert_eq!(twin.body["job_id"], first.body["job_id"]);
+    let other = bob.post_with_key("/v1/direct", "k", &json!(2)).await;
+    other.assert_problem(422, "idempotency_key_reused");
+
+    let path = twin.header("location").to_owned();
+    let id = path.rsplit('/').next().unwrap();
+    for polled in [path.clone(), format!("/v1/direct?id={id}&id={id}")] {
+        assert_eq!(bob.get(&polled).await.status, 202, "{polled}");
+    }
+    bob.get(&format!("/v1/input-proof/{id}"))
+        .await
+        .assert_problem(404, "unknown_request");
+    bob.delete(&path).await.assert_problem(404, "unknown_request");
+    let listed = bob.get("/v1/direct").await;
+    assert_eq!(listed.body["requests"], json!([]), "{listed:?}");
+    assert_eq!(alice.delete(&path).await.status, 200);
+    // It has ended, so the stream of its events has an end.
+    let events = bob.ask(Method::GET, &format!("{path}/events")).send().await.unwrap();
+    assert_eq!(events.status(), 200);
+    assert!(events.text().await.unwrap().contains("cancelled"));
+    // Of another kind it is still the submitter's alone.
+    let proof = alice.submit("input-proof").await;
+    bob.get(&proof).await.assert_problem(404, "unknown_request");
+    let events = bob.get(&format!("{proof}/events")).await;
+    events.assert_problem(404, "unknown_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_from_before_the_first_key_are_the_admins() {
     let database = TestDatabase::new().await;
     let node = Api::of(&database).await;

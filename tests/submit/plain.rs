@@ -117,6 +117,10 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
     let required = "update tidegate.kind set key_mode = 'required'";
     let sets = "update tidegate.kind set set_paths = '{n}'";
     let made = "select * from tidegate.submit('direct', '{\"n\": 1}', null, 'me')";
+    let shared = "update tidegate.kind set key_scope = 'kind'";
+    let yours = "select * from tidegate.submit('direct', '{\"n\": 1}', 'k', 'you')";
+    let yours_made = "select * from tidegate.submit('direct', '{\"n\": 1}', null, 'you')";
+    let decided = "select * from tidegate.submit('direct', '{\"n\": 2}', 'k', 'me', same_key => 'replay')";
     for (key, expected, setup) in [
         ("'k'", "accepted", vec![]),
         ("'k'", "accepted", vec![windowed]),
@@ -143,6 +147,12 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
         ("'k'", "accepted", vec![lacking]),
         ("'k'", "accepted", vec![proxy, made]),
         ("'k'", "replayed", vec![proxy, first]),
+        ("'k'", "accepted", vec![yours]),
+        ("'k'", "accepted", vec![shared]),
+        ("'k'", "replayed", vec![shared, yours]),
+        ("'k'", "accepted", vec![yours, shared]),
+        ("null", "replayed", vec![shared, proxy, yours_made]),
+        ("'k'", "replayed", vec![decided]),
     ] {
         let setup = setup.join("; ");
         let [alone, grouped, any] = told("direct", key, &setup).await;

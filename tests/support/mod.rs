@@ -16,7 +16,7 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
     database::{self, PoolSettings},
     request::RequestId,
-    store::{Admission, Store, Submission, Submitted},
+    store::{Admission, SameKey, Store, Submission, Submitted},
 };
 
 use server::Template;
@@ -208,6 +208,7 @@ pub fn submission(kind: &str, payload: &Value) -> Submission {
         kind: kind.to_owned(),
         payload: raw(payload),
         idempotency_key: None,
+        same_key: SameKey::Compare,
         submitter: None,
         admission: Admission::Enforce,
         not_before: None,

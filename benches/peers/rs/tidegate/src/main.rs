@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tidegate::{
     database::{self, PoolSettings},
     schema,
-    store::{Admission, GroupTerms, Store, Submission, Submitted},
+    store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
     worker::{self, WorkerOptions},
 };
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,7 @@ async fn submit_one(store: &Store) {
         kind: kind(),
         payload: payload(),
         idempotency_key: pc::keyed().then(pc::key),
+        same_key: SameKey::Compare,
         submitter: None,
         admission: admission(),
         not_before: None,
