@@ -4,5 +4,9 @@
 #[path = "../../support/mod.rs"]
 mod support;
 
+mod allocation;
 mod anvil;
+mod cut;
 mod endpoints;
+mod node;
+mod orders;
