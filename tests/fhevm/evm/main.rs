@@ -10,3 +10,4 @@ mod cut;
 mod endpoints;
 mod node;
 mod orders;
+mod resume;

@@ -20,7 +20,9 @@ use crate::support::TestDatabase;
 /// A database with the tables of wallets, and without limits.
 pub async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database.execute(&tidegate_evm::schema::sql()).await;
+    tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()])
+        .await
+        .unwrap();
     database
 }
 
