@@ -146,7 +146,8 @@ pub struct RequestError {
     pub message: String,
     /// Whether submitting the same request again may succeed.
     pub retryable: bool,
-    /// The downstream's verdict on a rejected proof, if its kind shows it (`reject_details`).
+    /// More for programs: of a stage's error, those that it gave; of a rejected proof, the downstream's verdict, if its
+    /// kind shows it (`reject_details`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<JsonText>,
 }
@@ -170,11 +171,32 @@ impl RequestError {
         }
     }
 
-    /// As the database stores it: PostgreSQL takes no NUL character in text.
+    /// The same error with details, which callers get: no secrets.
+    #[must_use]
+    pub fn with_details(self, details: impl Into<Value>) -> Self {
+        let details = serde_json::value::to_raw_value(&details.into()).ok();
+        Self { details, ..self }
+    }
+
+    /// As the database stores it. Details with a number that no `f64` holds are left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let clean = |text: &str| text.replace('\0', "");
-        serde_json::json!(Self::new(clean(&self.code), clean(&self.message), self.retryable))
+        let plain = || serde_json::json!(Self::new(&*self.code, &*self.message, self.retryable));
+        without_nul(serde_json::to_value(self).unwrap_or_else(|_| plain()))
+    }
+}
+
+/// PostgreSQL takes no NUL character in text.
+fn without_nul(json: Value) -> Value {
+    let clean = |text: String| text.replace('\0', "");
+    match json {
+        Value::String(text) => clean(text).into(),
+        Value::Array(values) => values.into_iter().map(without_nul).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| (clean(name), without_nul(value)))
+            .collect(),
+        other => other,
     }
 }
 

@@ -140,6 +140,7 @@ mod respond {
 }
 mod settle {
     pub mod effects;
+    pub mod last_errors;
     pub mod uncertain_sends;
 }
 mod singleton;

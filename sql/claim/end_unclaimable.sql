@@ -9,7 +9,9 @@ create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fat
   set
     req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,
     transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null, cause = e.cause,
-    error = tidegate_internal.error_json(e.cause, e.message, e.cause <> 'outcome_unknown')
+    error = tidegate_internal.with_last_error(
+      tidegate_internal.error_json(e.cause, e.message, e.cause <> 'outcome_unknown'), r.error
+    )
   from (
     select
       o.id,

@@ -43,9 +43,12 @@ begin
     set
       req_status = p_to, transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null,
       cause = p_causes[array_position(p_from, r.req_status)],
-      error = coalesce(
-        p_error,
-        tidegate_internal.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
+      error = tidegate_internal.with_last_error(
+        coalesce(
+          p_error,
+          tidegate_internal.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
+        ),
+        r.error
       )
     from ordered as o
     where r.id = any(array[o.id])

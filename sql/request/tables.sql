@@ -54,7 +54,7 @@
 --   eta_p90_ms: 90 percent ETA at submit, milliseconds; null: none.
 --   payload: The submitted payload; never changed.
 --   response: The downstream's answer; of shares: {"shares": {part: response}}.
---   error: Error of a failure, timeout or retry: {"code", "message", "retryable"}.
+--   error: Error of its end, or of its last attempt: {"code", "message", "retryable"}; perhaps details, last_error.
 --   callback_url: URL notified of its end; null: its kind's callback_url, if any.
 
 -- index request_deadline_at_idx: Serves expire_by_deadline, about one visit per row.

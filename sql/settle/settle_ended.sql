@@ -20,8 +20,7 @@ begin
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = v_cause, queue = null, msg_id = null,
       lease = null,
-      -- Only the verdict of a response has details, and callers get these if their kind says so (`reject_details`).
-      error = coalesce(p_errors[h.place] - 'details', tidegate_internal.error_json(v_cause, 'no reason given', false))
+      error = coalesce(p_errors[h.place], tidegate_internal.error_json(v_cause, 'no reason given', false))
     from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = p_from
     returning

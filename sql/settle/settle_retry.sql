@@ -83,10 +83,13 @@ begin
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
         when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null)
-          then errors[j.place] - 'details'
-        else tidegate_internal.error_json(
-          j.cause, format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
-          j.cause not in ('outcome_unknown', 'rejected')
+          then errors[j.place]
+        else tidegate_internal.with_last_error(
+          tidegate_internal.error_json(
+            j.cause, format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
+            j.cause not in ('outcome_unknown', 'rejected')
+          ),
+          errors[j.place]
         )
       end
     from judged as j

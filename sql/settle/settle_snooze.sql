@@ -71,13 +71,16 @@ begin
       msg_id = case when j.ended is null then r.msg_id end, worker = case when j.ended is not null then r.worker end,
       readiness_waits = r.readiness_waits + (j.class is null)::integer, checks_failing_since = j.failing_since,
       error = case j.ended
-        when 'readiness_failed' then errors[j.place]
-        when 'readiness_timed_out' then tidegate_internal.error_json(
-          'readiness_timed_out',
-          format('not ready after %s checks', r.readiness_attempt)
-            || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
-          true)
-        else r.error
+        when 'readiness_timed_out' then tidegate_internal.with_last_error(
+          tidegate_internal.error_json(
+            'readiness_timed_out',
+            format('not ready after %s checks', r.readiness_attempt)
+              || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
+            true
+          ),
+          errors[j.place]
+        )
+        else errors[j.place]
       end
     from judged as j
     where r.id = any(array[j.id]) and r.req_status = 'queued'

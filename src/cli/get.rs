@@ -48,6 +48,7 @@ fn as_json(outlook: &Outlook) -> Value {
         "submitted_at": outlook.submitted_at,
         "result": outlook.response,
         "error": outlook.error,
+        "last_error": outlook.last_error,
         "redriven_as": outlook.redriven_as,
     })
 }
@@ -68,10 +69,11 @@ fn print(outlook: &Outlook, before: &str) {
         line += &format!("; ask again in {} s", seconds(outlook));
     }
     outln!("{line}");
-    if let Some(error) = &outlook.error
-        && outlook.status != Status::Completed
-    {
-        outln!("{}: {}", plain(&error.code), plain(&error.message));
+    let error = outlook.error.as_ref().filter(|_| outlook.status != Status::Completed);
+    for (before, error) in [("", error), ("the last attempt: ", outlook.last_error.as_ref())] {
+        if let Some(error) = error {
+            outln!("{before}{}: {}", plain(&error.code), plain(&error.message));
+        }
     }
     if let Some(redriven_as) = outlook.redriven_as {
         outln!("submitted again as {redriven_as}");

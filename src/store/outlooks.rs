@@ -75,8 +75,10 @@ pub struct Outlook {
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
     pub response: Option<Box<RawValue>>,
-    /// The error of a request that ended in one.
+    /// The error of a request that ended in one; while it is live, that of its last check or send, if that has failed.
     pub error: Option<RequestError>,
+    /// The error of its last check or send, if a deadline, its attempts or an operator ended it after that had failed.
+    pub last_error: Option<RequestError>,
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
@@ -100,6 +102,7 @@ impl FromRow<'_, PgRow> for Outlook {
             submitted_at: row.try_get("submitted_at")?,
             response: json(row, "response")?,
             error: row.try_get("error")?,
+            last_error: row.try_get("last_error")?,
             submitter: row.try_get("submitter")?,
             is_shared: row.try_get("is_shared")?,
             redriven_as: row.try_get("redriven_as")?,

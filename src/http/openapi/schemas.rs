@@ -77,7 +77,7 @@ pub(in crate::http) struct ErrorDocument {
     message: String,
     /// Whether submitting the same again may succeed
     retryable: bool,
-    /// The downstream's verdict on a rejected proof; only for kinds that show it
+    /// More for programs, of a stage that failed; the downstream's verdict on a rejected proof, of kinds that show it
     #[schema(required = false)]
     details: Json,
 }
