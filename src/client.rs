@@ -27,7 +27,7 @@ use crate::{
     error::StoreError,
     listener,
     news::Waiters,
-    request::{JsonText, RequestId},
+    request::{JsonText, Request, RequestId},
     schema::{self, Migrations},
     stage::Stages,
     store::{Cancelled, Kind, Lease, Outlook, Store},
@@ -218,6 +218,16 @@ impl Tidegate {
     /// A database error. The transaction is lost then.
     pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
         Ok(self.store().hold_leases(transaction, leases).await?)
+    }
+
+    /// Sets how many shares complete a request, when its readiness check finds out; [`Kind::threshold`] by default. False
+    /// once the check has lost its lease: another one may be under way.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Misuse`] for less than one share; a database error.
+    pub async fn set_response_threshold<P: Sync>(&self, request: &Request<P>, shares: i32) -> Result<bool> {
+        Ok(self.store().set_response_threshold(request.lease(), shares).await?)
     }
 
     /// A task that one process of the fleet runs at a time, under this name; [`Singleton::run`] runs it.

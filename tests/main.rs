@@ -137,6 +137,7 @@ mod respond {
     pub mod references;
     pub mod responses;
     pub mod shares;
+    pub mod thresholds;
 }
 mod settle {
     pub mod effects;

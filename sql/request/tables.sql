@@ -35,7 +35,7 @@
 --   readiness_waits: Checks that were snoozed; the policy does not count them.
 --   checks_failing_since: Start of the current run of failed checks; or null.
 --   tx_unsent: Sends that certainly did not leave; not counted by the policy.
---   response_threshold: How many shares complete it; its kind's at submit.
+--   response_threshold: How many shares complete it: its kind's at submit, or set at its check.
 --   queue: The queue of its current message; null when it has none.
 --   msg_id: Number of its message; a message counts only if its request names it.
 --   lease: Token of the claim that holds it; null: waiting, or out of the queue.

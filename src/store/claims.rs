@@ -209,6 +209,16 @@ impl Store {
         self.errors.record(held.map_err(StoreError::from), &self.pool)
     }
 
+    /// Sets how many shares complete a request that is being checked: `tidegate.set_response_threshold`. False: the lease
+    /// is lost, or the check has passed.
+    ///
+    /// # Errors
+    ///
+    /// A threshold below one, a database error.
+    pub async fn set_response_threshold(&self, lease: Lease, shares: i32) -> Result<bool> {
+        run!(self, fetch_one query_scalar "set_response_threshold.sql"(lease.token, lease.id, shares))
+    }
+
     /// Releases claims that were not begun: `tidegate.release`.
     ///
     /// # Errors
