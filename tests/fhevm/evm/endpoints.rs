@@ -257,7 +257,7 @@ async fn what_is_absent_everywhere_is_absent() {
     );
     two.second.add(Rule::all(Fault::OldHead(1)));
     assert!(
-        matches!(find(hash).await, Err(RpcError::Behind { block: 1, head: 0, .. })),
+        matches!(find(hash).await, Err(RpcError::Behind { block: 1, .. })),
         "one is behind"
     );
     two.second.clear();

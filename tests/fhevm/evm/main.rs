@@ -11,3 +11,4 @@ mod endpoints;
 mod node;
 mod orders;
 mod resume;
+mod watcher;

@@ -101,14 +101,12 @@ pub enum RpcError {
         cause: String,
     },
     /// The endpoint has not reached the block from which on its answer counts.
-    #[error("{endpoint} has not reached block {block}: it is at {head}")]
+    #[error("{endpoint} has not reached block {block}")]
     Behind {
         /// The endpoint, by host and port.
         endpoint: String,
         /// The block that its answer needs.
         block: u64,
-        /// The endpoint's last block.
-        head: u64,
     },
     /// A result is not of the type that the method has.
     #[error("an endpoint answered {method} with an unexpected result: {cause}")]

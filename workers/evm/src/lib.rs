@@ -17,9 +17,11 @@ mod sender;
 pub mod signer;
 pub mod store;
 pub mod wallets;
+mod watcher;
 
 pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer};
 pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
 pub use schema::migrations;
 pub use sender::{Sender, SenderOptions};
 pub use signer::{LocalSigner, Signer};
+pub use watcher::{HandlerError, PageHandler, WatchOptions, Watcher};

@@ -31,3 +31,16 @@ pub(crate) fn nonce(wallet: &str, which: &'static str, nonce: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
     gauge!("evm_nonce", "wallet" => wallet.to_owned(), "which" => which).set(nonce as f64);
 }
+
+/// Records the block up to which the logs of a chain were applied.
+pub(crate) fn cursor(chain: u64, block: u64) {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    gauge!("evm_cursor", "chain" => chain.to_string()).set(block as f64);
+}
+
+/// Records how many blocks a chain has dropped.
+pub(crate) fn reorganised(chain: u64, depth: u64, block: u64) {
+    #[expect(clippy::cast_precision_loss, reason = "a histogram is of floats")]
+    histogram!("evm_reorg_depth", "chain" => chain.to_string()).record(depth as f64);
+    cursor(chain, block);
+}

@@ -12,9 +12,10 @@ macro_rules! files {
 const TABLES: [(&str, &str); 2] = files!("migrations": "V1__wallets", "V2__watcher");
 
 /// In the order in which they are applied.
-const FUNCTIONS: [(&str, &str); 12] = files!(
+const FUNCTIONS: [(&str, &str); 19] = files!(
     "sql": "cluster", "wallet_lock_key", "wallet_adopt", "wallet_load", "wallet_list", "wallet_unfund", "allocation_begin",
-    "allocation_insert", "slots", "note_sent", "note_mined", "functions"
+    "allocation_insert", "slots", "note_sent", "note_mined", "cursor_read",
+    "cursor_start", "cursor_blocks", "cursor_advance", "cursor_rewind", "mined_after", "unmine", "functions"
 );
 
 /// What `Tidegate::migrate_with` applies for this crate.

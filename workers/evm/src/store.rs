@@ -4,6 +4,7 @@
 //! The database decides, these methods report: their callers read the counts and fates that come back.
 
 mod allocation;
+pub(crate) mod cursor;
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use sqlx::{PgPool, Row, postgres::PgRow};
 use tidegate::request::RequestId;
 
 pub(crate) use self::allocation::{Allocation, AllocationError, Fate, SignedOrder};
+pub use self::cursor::BlockId;
+pub(crate) use self::cursor::Cursor;
 
 /// How long a statement may take. A server that cannot be reached any more cannot end it.
 const TIME_LIMIT: Duration = Duration::from_secs(20);

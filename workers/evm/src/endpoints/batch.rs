@@ -10,7 +10,8 @@ const CALLS_MAX: usize = 50;
 
 const BYTES_MAX: usize = 1_000_000;
 
-type Results = Vec<Result<Box<RawValue>, RpcError>>;
+/// The results of calls, in their order.
+pub(crate) type Results = Vec<Result<Box<RawValue>, RpcError>>;
 
 impl Chain {
     /// Makes calls that read, many in one HTTP call, and returns their results in the same order.
@@ -27,7 +28,7 @@ impl Chain {
 
     /// One HTTP call; two halves if it is too large for every endpoint.
     async fn batch_part(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
-        match self.batch_if(calls, Ok).await {
+        match self.batch_if(calls, |_, results| Ok(results)).await {
             Err(error) if error.class() == Class::Limited && calls.len() > 1 => {
                 let (left, right) = calls.split_at(calls.len() / 2);
                 let mut results = Box::pin(self.batch_part(left)).await?;
@@ -38,17 +39,17 @@ impl Chain {
         }
     }
 
-    /// Makes all calls in one HTTP call, on the first endpoint whose results `accept` takes.
+    /// Makes all calls in one HTTP call, on the first endpoint whose results `accept` takes. It gets the endpoint's name.
     pub(crate) async fn batch_if<T>(
         &self,
         calls: &[RpcCall],
-        accept: impl Fn(Results) -> Result<T, RpcError>,
+        accept: impl Fn(&str, Results) -> Result<T, RpcError>,
     ) -> Result<T, RpcError> {
         let mut last = RpcError::NoEndpoint(self.id());
         for endpoint in self.endpoints.current() {
             let answers = self.endpoints.post(endpoint, calls).await;
             endpoint.note(&answers);
-            match answers.and_then(&accept) {
+            match answers.and_then(|results| accept(&endpoint.name, results)) {
                 Ok(accepted) => return Ok(accepted),
                 Err(error) => {
                     endpoint.count(&error);

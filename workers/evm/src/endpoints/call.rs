@@ -59,12 +59,11 @@ impl Endpoints {
         endpoint.note(&answers);
         let mut answers = answers.inspect_err(|error| endpoint.count(error))?;
         let found: Option<T> = calls[1].parse(&answers.remove(1)?)?;
-        let head = calls[0].parse::<U64>(&answers.remove(0)?)?.to();
+        let head: u64 = calls[0].parse::<U64>(&answers.remove(0)?)?.to();
         if found.is_none() && head < reached {
             return Err(RpcError::Behind {
                 endpoint: endpoint.name.clone(),
                 block: reached,
-                head,
             });
         }
         Ok(found)

@@ -45,6 +45,8 @@ pub enum Fault {
     Answer(Value),
     /// The chain seems to be so many blocks shorter.
     OldHead(u64),
+    /// Logs of no more than so many blocks at once; more are refused.
+    LimitRange(u64),
     /// No logs.
     OmitLogs,
     /// Every log twice.
@@ -290,6 +292,9 @@ async fn answer_one(shared: &Shared, call: &mut Value, faults: &[Fault]) -> Resu
             Fault::Swallow => {
                 let raw: Bytes = serde_json::from_value(call["params"][0].clone())?;
                 return Ok(result(json!(keccak256(raw))));
+            }
+            Fault::LimitRange(blocks) if old_head::range(call).is_some_and(|range| range > *blocks) => {
+                return Ok(refusal(-32005, "query returned more than 10000 results"));
             }
             Fault::OldHead(behind) => {
                 let newest = old_head::newest(shared).await?;

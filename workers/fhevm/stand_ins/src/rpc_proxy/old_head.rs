@@ -58,6 +58,12 @@ pub(super) fn after(answer: &mut Value, head: u64) {
     }
 }
 
+/// How many blocks a call wants logs of.
+pub(super) fn range(call: &Value) -> Option<u64> {
+    let filter = &call["params"][0];
+    Some(number(&filter["toBlock"])? - number(&filter["fromBlock"])? + 1)
+}
+
 fn number(value: &Value) -> Option<u64> {
     serde_json::from_value::<U64>(value.clone())
         .ok()
