@@ -60,6 +60,7 @@ alloy::sol! {
     }
     struct CtHandleContractPair { bytes32 ctHandle; address contractAddress; }
     struct RequestValidity { uint256 startTimestamp; uint256 durationDays; }
+    struct DelegationAccounts { address delegatorAddress; address delegateAddress; }
     struct ContractsInfo { uint256 chainId; address[] addresses; }
 
     interface Decryption {
@@ -70,6 +71,9 @@ alloy::sol! {
             bytes extraData);
         function userDecryptionRequest(CtHandleContractPair[] ctHandleContractPairs, RequestValidity requestValidity,
             ContractsInfo contractsInfo, address userAddress, bytes publicKey, bytes signature, bytes extraData);
+        function delegatedUserDecryptionRequest(CtHandleContractPair[] ctHandleContractPairs,
+            RequestValidity requestValidity, DelegationAccounts delegationAccounts, ContractsInfo contractsInfo,
+            bytes publicKey, bytes signature, bytes extraData);
         function userDecryptionResponse(uint256 decryptionId, bytes userDecryptedShare, bytes signature,
             bytes extraData);
         event PublicDecryptionRequest(uint256 indexed decryptionId, bytes32[] ctHandles, bytes extraData);

@@ -4,8 +4,11 @@ pub mod abi;
 pub mod answering;
 pub mod artefacts;
 pub mod chain;
+pub mod client;
 pub mod coprocessor;
 pub mod deploy;
+pub mod fleet;
+pub mod front;
 pub mod gateway;
 pub mod host;
 pub mod kms;
@@ -14,6 +17,7 @@ mod node;
 pub mod rpc;
 pub mod rpc_proxy;
 pub mod user;
+pub mod workload;
 
 #[cfg(test)]
 mod tests;

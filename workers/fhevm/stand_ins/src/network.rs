@@ -61,6 +61,8 @@ pub struct Network {
     pub kms: Kms,
     /// The coprocessor.
     pub coprocessor: Coprocessor,
+    /// How many shares end a user decryption.
+    pub user_threshold: usize,
     _answering: Answering,
 }
 
@@ -107,6 +109,7 @@ impl Network {
             hosts,
             kms,
             coprocessor,
+            user_threshold: options.user_threshold,
             _answering: answering,
         })
     }

@@ -1,0 +1,86 @@
+//! One address for several nodes, as a load balancer gives it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use url::Url;
+
+/// The longest body that the relayer takes.
+const BODY_MAX: usize = 2 << 20;
+
+/// Forwards calls in turn, until it is dropped. A call that a node does not answer goes to the next one: the relayer finds
+/// the twin of a request that it has taken already.
+#[derive(Debug)]
+pub struct Front {
+    url: Url,
+    task: JoinHandle<()>,
+}
+
+struct Nodes {
+    urls: Vec<Url>,
+    next: AtomicUsize,
+    client: reqwest::Client,
+}
+
+impl Front {
+    /// Starts in front of nodes.
+    ///
+    /// # Errors
+    ///
+    /// When no port is free.
+    pub async fn start(nodes: Vec<Url>) -> anyhow::Result<Front> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = Url::parse(&format!("http://{}", listener.local_addr()?))?;
+        let nodes = Arc::new(Nodes {
+            urls: nodes,
+            next: AtomicUsize::new(0),
+            client: reqwest::Client::builder().no_proxy().build()?,
+        });
+        let router = axum::Router::new().fallback(forward).with_state(nodes);
+        let task = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::warn!("the front has ended: {error}");
+            }
+        });
+        Ok(Front { url, task })
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn forward(State(nodes): State<Arc<Nodes>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY_MAX).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    for _ in &nodes.urls {
+        let node = &nodes.urls[nodes.next.fetch_add(1, Ordering::Relaxed) % nodes.urls.len()];
+        let Ok(url) = node.join(path) else { continue };
+        let call = nodes.client.request(head.method.clone(), url);
+        let answer = call.headers(head.headers.clone()).body(body.clone()).send().await;
+        let Ok(answer) = answer else { continue };
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = answer.status();
+        *response.headers_mut() = answer.headers().clone();
+        let Ok(body) = answer.bytes().await else { continue };
+        *response.body_mut() = body.into();
+        return response;
+    }
+    StatusCode::BAD_GATEWAY.into_response()
+}
