@@ -10,10 +10,10 @@ const [packages, text] = process.argv.slice(2);
 const setup = JSON.parse(text);
 const require = createRequire(resolve(packages, "package.json"));
 const { createInstance } = require("@zama-fhe/relayer-sdk/node");
-const { Wallet } = require("ethers");
+const { Wallet, getAddress } = require("ethers");
 
 const instance = await createInstance(setup.instance);
-const contract = "0x00000000000000000000000000000000000c0De5";
+const contract = getAddress("0x00000000000000000000000000000000000c0de5");
 let progress;
 const options = {
   onProgress: ({ type }) => {

@@ -3,7 +3,7 @@
 use std::{
     env,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     thread,
 };
@@ -19,6 +19,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use url::Url;
+
+use crate::target;
 
 use crate::rpc::Rpc;
 
@@ -251,8 +253,6 @@ fn read_output(output: ChildStdout, started: oneshot::Sender<Started>) {
 
 /// Anvil's program, which `tests/fhevm/prepare` installs.
 fn program() -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let system = match env::consts::OS {
         "macos" => "darwin",
         other => other,
@@ -262,7 +262,7 @@ fn program() -> Result<PathBuf> {
         "aarch64" => "arm64",
         other => other,
     };
-    let program = target.join(format!(
+    let program = target().join(format!(
         "fhevm/node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"
     ));
     ensure!(

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -64,7 +65,8 @@ impl Drop for Front {
 }
 
 async fn forward(State(nodes): State<Arc<Nodes>>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    remove_framing(&mut head.headers);
     let Ok(body) = to_bytes(body, BODY_MAX).await else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -78,9 +80,50 @@ async fn forward(State(nodes): State<Arc<Nodes>>, request: Request) -> Response 
         let mut response = Response::new(Body::empty());
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
+        remove_framing(response.headers_mut());
         let Ok(body) = answer.bytes().await else { continue };
         *response.body_mut() = body.into();
         return response;
     }
     StatusCode::BAD_GATEWAY.into_response()
+}
+
+/// The bodies are whole, whatever they came in.
+fn remove_framing(headers: &mut HeaderMap) {
+    headers.remove(TRANSFER_ENCODING);
+    headers.remove(CONNECTION);
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::post;
+
+    use super::*;
+
+    async fn node(name: &'static str) -> (Url, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let router = Router::new().route("/v2/{path}", post(async move |body: String| format!("{name} {body}")));
+        (
+            url,
+            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }),
+        )
+    }
+
+    #[tokio::test]
+    async fn calls_go_to_the_nodes_that_are_there() {
+        let (first, killed) = node("first").await;
+        let (second, _second) = node("second").await;
+        let front = Front::start(vec![first, second]).await.unwrap();
+        let call = async || {
+            let url = front.url().join("/v2/x").unwrap();
+            let answer = reqwest::Client::new().post(url).body("body").send().await.unwrap();
+            answer.text().await.unwrap()
+        };
+        assert_eq!([call().await, call().await], ["first body", "second body"]);
+        killed.abort();
+        assert!(killed.await.unwrap_err().is_cancelled());
+        assert_eq!([call().await, call().await], ["second body", "second body"]);
+    }
 }

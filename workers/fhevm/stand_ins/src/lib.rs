@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod front;
 pub mod gateway;
 pub mod host;
+pub mod keys;
 pub mod kms;
 pub mod network;
 mod node;
@@ -22,4 +23,13 @@ pub mod workload;
 #[cfg(test)]
 mod tests;
 
+use std::env;
+use std::path::{Path, PathBuf};
+
 pub use node::{Behaviour, Node};
+
+/// Cargo's build directory, which has what the `prepare` scripts install.
+pub fn target() -> PathBuf {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
+    env::var_os("CARGO_TARGET_DIR").map_or_else(usual, PathBuf::from)
+}

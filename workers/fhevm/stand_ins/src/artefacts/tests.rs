@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use alloy::primitives::{hex, keccak256};
 use serde_json::Value;
 
 use super::{artefact, folder};
+use crate::target;
 
 /// The real ABI: for each function, event and error the contracts that have it, its signature, and its selector or topic.
 const REAL: &str = include_str!("abi.tsv");
@@ -164,11 +164,10 @@ fn unnamed(declaration: &str) -> String {
 #[test]
 fn the_artefacts_are_those_of_the_contracts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("../../../target"), PathBuf::from);
     let compiled = tempfile::tempdir().unwrap();
     let compiler = Command::new("node")
         .arg(root.join("compile.mjs"))
-        .args([&target.join("fhevm"), compiled.path()])
+        .args([&target().join("fhevm"), compiled.path()])
         .status()
         .expect("cannot run node: run `make test-fhevm` or tests/fhevm/prepare, which install it");
     assert!(compiler.success(), "the contracts do not compile");

@@ -1,0 +1,22 @@
+//! The program `tidegate-fhevm-stand-ins`: runs the relayer's programs against stand-ins.
+
+mod database;
+mod sdk;
+
+use anyhow::Context as _;
+use clap::Parser;
+
+/// Runs the real programs of the relayer against chains, contracts, a coprocessor and a KMS of its own.
+#[derive(Debug, Parser)]
+enum Command {
+    /// Run the published SDK through all its flows, against two nodes behind one address, one of which is killed
+    Sdk,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tidegate::telemetry::start("warn");
+    match Command::parse() {
+        Command::Sdk => sdk::run().await.context("the SDK's flows have failed"),
+    }
+}
