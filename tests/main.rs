@@ -138,6 +138,7 @@ mod respond {
     pub mod responses;
     pub mod shares;
     pub mod thresholds;
+    pub mod transactions;
 }
 mod settle {
     pub mod effects;

@@ -1,5 +1,7 @@
 //! A response of the downstream, as a value that can be awaited.
 
+use sqlx::PgConnection;
+
 use super::{Inner, Result};
 use crate::{
     request::{JsonText, RequestId},
@@ -37,6 +39,7 @@ pub struct Respond<'a> {
     response: Result<JsonText>,
     part: Option<String>,
     accept: Option<bool>,
+    transaction: Option<&'a mut PgConnection>,
 }
 
 impl<'a> Respond<'a> {
@@ -47,6 +50,7 @@ impl<'a> Respond<'a> {
             response,
             part: None,
             accept: None,
+            transaction: None,
         }
     }
 
@@ -59,6 +63,14 @@ impl<'a> Respond<'a> {
     /// The verdict, for a kind of flow proof.
     pub fn verdict(mut self, accept: bool) -> Self {
         self.accept = Some(accept);
+        self
+    }
+
+    /// Responds in a transaction of the caller's: the response is there if and only if it commits. Its locks last until
+    /// then, so end it soon; an error loses the transaction, unless it goes back to a savepoint. Calls that wait for the
+    /// request find its end about a second after the commit.
+    pub fn within(mut self, transaction: &'a mut PgConnection) -> Self {
+        self.transaction = Some(transaction);
         self
     }
 }
@@ -80,8 +92,11 @@ impl<'a> IntoFuture for Respond<'a> {
                 accept: self.accept,
                 response: self.response?,
             };
-            let responded = self.tidegate.store.respond(&response).await?;
-            self.tidegate.waiters.moved(responded.id.zip(responded.status));
+            let is_committed = self.transaction.is_none();
+            let responded = self.tidegate.store.respond_within(self.transaction, &response).await?;
+            if is_committed {
+                self.tidegate.waiters.moved(responded.id.zip(responded.status));
+            }
             Ok(responded)
         })
     }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sqlx::{FromRow, types::Json};
+use sqlx::{FromRow, PgConnection, types::Json};
 
 use super::Store;
 use crate::{
-    error::Result,
+    error::{Result, StoreError},
     request::{RequestId, Status},
 };
 
@@ -72,9 +72,26 @@ impl Store {
     ///
     /// Unknown request id, a response that does not fit the request's flow, a database error.
     pub async fn respond(&self, response: &Response) -> Result<Responded> {
-        run!(self, fetch_one query_as "respond.sql"(
-            Json(&response.response), response.id.map(|id| id.0), &response.reference, &response.part, response.accept
-        ))
+        self.respond_within(None, response).await
+    }
+
+    /// [`respond`](Self::respond) in a transaction of the caller's, if there is one.
+    pub(crate) async fn respond_within(
+        &self,
+        transaction: Option<&mut PgConnection>,
+        response: &Response,
+    ) -> Result<Responded> {
+        let query = sqlx::query_as(statement!("respond.sql"))
+            .bind(Json(&response.response))
+            .bind(response.id.map(|id| id.0))
+            .bind(&response.reference)
+            .bind(&response.part)
+            .bind(response.accept);
+        let Some(transaction) = transaction else {
+            return run!(self, query, fetch_one);
+        };
+        let responded = query.fetch_one(transaction).await;
+        self.errors.record(responded.map_err(StoreError::from), &self.pool)
     }
 
     /// Cancels a request that was not sent yet: `tidegate.cancel`.
