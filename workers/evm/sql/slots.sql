@@ -1,7 +1,7 @@
 -- slots: The live transactions of these orders, each with the hashes of all its versions, the first one first.
 --
 -- `kinds` and `answers` are those of the versions. `raw`, if `p_with_raw`, is the newest version of one that is not
--- mined.
+-- mined, of a wallet that may send.
 create or replace function evm.slots(p_ids uuid[], p_with_raw boolean)
   returns table (
     order_id uuid, wallet smallint, wallet_name text, address bytea, nonce bigint, state text, gas_limit bigint,
@@ -11,7 +11,7 @@ create or replace function evm.slots(p_ids uuid[], p_with_raw boolean)
   as $$
     select
       t.order_id, t.wallet, w.name, w.address, t.nonce, t.state, t.gas_limit, a.hashes, a.kinds, a.answers, a.age_ms,
-      case when p_with_raw and t.state in ('signed', 'sent') then (
+      case when p_with_raw and t.state in ('signed', 'sent') and w.state <> 'off' then (
         select b.raw from evm.attempt as b where b.wallet = t.wallet and b.nonce = t.nonce order by b.n desc limit 1
       ) end
     from unnest(p_ids) as o(id)

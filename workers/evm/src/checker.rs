@@ -3,16 +3,20 @@
 //!
 //! It trusts the chain and what the caller expects of it; the states that Tidegate's tables hold are not read.
 
+mod reading;
 mod report;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use alloy::primitives::{Address, B256, Bytes};
 use tidegate::request::RequestId;
 
-pub use self::report::{Report, Violation, WalletLine};
+pub use self::{
+    reading::{CheckError, check},
+    report::{Report, Violation, WalletLine},
+};
 
 /// What the chain is compared with.
 #[derive(Debug, Clone, Default)]
@@ -108,47 +112,55 @@ type Call<'a> = (Address, &'a Bytes);
 /// count of its transactions before the first of these blocks.
 #[must_use]
 pub fn compare(expected: &Expected, starts: &HashMap<Address, u64>, chain: &[OnChain]) -> Report {
-    let mut report = Report {
-        requests: expected.requests.len(),
-        ..Report::default()
+    let mut comparison = Comparison {
+        requests: expected.requests.iter().map(|request| (request.id, request)).collect(),
+        by_call: HashMap::new(),
+        by_request: HashMap::new(),
+        report: Report {
+            requests: expected.requests.len(),
+            ..Report::default()
+        },
     };
-    let mut by_call: HashMap<Call<'_>, Vec<&ExpectedRequest>> = HashMap::new();
-    for request in &expected.requests {
-        by_call
-            .entry((request.to, &request.calldata))
-            .or_default()
-            .push(request);
-    }
-    let by_id: HashMap<_, _> = expected.requests.iter().map(|request| (request.id, request)).collect();
-    let mut sent: HashMap<Call<'_>, Vec<B256>> = HashMap::new();
-    let mut sent_for: HashMap<RequestId, Vec<B256>> = HashMap::new();
-
     for wallet in &expected.wallets {
         let start = starts.get(&wallet.address).copied().unwrap_or(0);
+        comparison.wallet(wallet, start, chain, expected.at_rest);
+    }
+    comparison.sends(&expected.requests)
+}
+
+struct Comparison<'a> {
+    requests: HashMap<RequestId, &'a ExpectedRequest>,
+    /// The successful transactions with each call.
+    by_call: HashMap<Call<'a>, Vec<B256>>,
+    /// The successful transactions that were signed for each request.
+    by_request: HashMap<RequestId, Vec<B256>>,
+    report: Report,
+}
+
+impl<'a> Comparison<'a> {
+    fn wallet(&mut self, wallet: &ExpectedWallet, start: u64, chain: &'a [OnChain], at_rest: bool) {
         let mut next = start.max(wallet.first_nonce);
         let mut line = WalletLine::new(wallet, next);
-        let mut mined = HashSet::new();
-        for transaction in chain.iter().filter(|transaction| transaction.from == wallet.address) {
-            if transaction.nonce < wallet.first_nonce {
-                continue;
-            }
+        let ours =
+            |transaction: &&OnChain| transaction.from == wallet.address && transaction.nonce >= wallet.first_nonce;
+        for transaction in chain.iter().filter(ours) {
             if transaction.nonce != next {
-                report.violations.push(Violation::Gap {
+                self.violation(Violation::Gap {
                     wallet: wallet.name.clone(),
                     expected: next,
                     found: transaction.nonce,
                 });
             }
             next = transaction.nonce + 1;
-            mined.insert(transaction.nonce);
             line.count(transaction);
-            if transaction.succeeded
-                && let Some(to) = transaction.to
-            {
-                sent.entry((to, &transaction.input)).or_default().push(transaction.hash);
+            if let (true, Some(to)) = (transaction.succeeded, transaction.to) {
+                self.by_call
+                    .entry((to, &transaction.input))
+                    .or_default()
+                    .push(transaction.hash);
             }
             match wallet.attempts.get(&transaction.hash) {
-                None => report.violations.push(Violation::Foreign {
+                None => self.violation(Violation::Foreign {
                     wallet: wallet.name.clone(),
                     nonce: transaction.nonce,
                     hash: transaction.hash,
@@ -156,72 +168,83 @@ pub fn compare(expected: &Expected, starts: &HashMap<Address, u64>, chain: &[OnC
                 }),
                 Some(Signed::Filler) => {
                     line.fillers += 1;
-                    if transaction.to != Some(wallet.address) || !transaction.input.is_empty() {
-                        report.violations.push(Violation::OtherCall {
-                            request: None,
-                            hash: transaction.hash,
-                        });
-                    }
+                    self.call_of(None, transaction, Some((wallet.address, &Bytes::new())));
                 }
                 Some(Signed::Own(None)) => {}
                 Some(Signed::Own(Some(id))) => {
                     if transaction.succeeded {
-                        sent_for.entry(*id).or_default().push(transaction.hash);
+                        self.by_request.entry(*id).or_default().push(transaction.hash);
                     }
-                    let as_expected = by_id.get(id).is_some_and(|request| {
-                        transaction.to == Some(request.to) && transaction.input == request.calldata
-                    });
-                    if !as_expected {
-                        report.violations.push(Violation::OtherCall {
-                            request: Some(*id),
-                            hash: transaction.hash,
-                        });
-                    }
+                    let request = self.requests.get(id);
+                    self.call_of(
+                        Some(*id),
+                        transaction,
+                        request.map(|request| (request.to, &request.calldata)),
+                    );
                 }
             }
         }
-        let open = (next.max(wallet.first_nonce)..wallet.next_nonce).count();
-        line.open = open;
-        if expected.at_rest && open > 0 {
-            report.violations.push(Violation::Hole {
+        line.open = usize::try_from(wallet.next_nonce.saturating_sub(next)).unwrap_or(usize::MAX);
+        if at_rest && line.open > 0 {
+            self.violation(Violation::Hole {
                 wallet: wallet.name.clone(),
                 nonce: next,
-                open,
+                open: line.open,
             });
         }
-        report.wallets.push(line);
+        self.report.wallets.push(line);
     }
 
-    for (call, requests) in by_call {
-        let hashes = sent.remove(&call).unwrap_or_default();
-        let (least, most) = requests.iter().fold((0, 0), |(least, most), request| {
-            let bounds = request.sends.bounds();
-            (least + bounds.0, most + bounds.1)
-        });
-        report.sent += hashes.len();
-        let ids = || requests.iter().map(|request| request.id).collect();
-        if hashes.len() > most {
-            report.violations.push(Violation::TooMany {
-                requests: ids(),
-                most,
-                hashes,
-            });
-        } else if hashes.len() < least {
-            report.violations.push(Violation::TooFew {
-                requests: ids(),
-                least,
-                found: hashes.len(),
+    /// A transaction has to have the call of what it was signed for.
+    fn call_of(&mut self, request: Option<RequestId>, transaction: &OnChain, wanted: Option<Call<'_>>) {
+        let is_it = wanted.is_some_and(|(to, input)| transaction.to == Some(to) && transaction.input == *input);
+        if !is_it {
+            self.violation(Violation::OtherCall {
+                request,
+                hash: transaction.hash,
             });
         }
     }
-    for (id, hashes) in sent_for.into_iter().filter(|(_, hashes)| hashes.len() > 1) {
-        report.violations.push(Violation::TooMany {
-            requests: vec![id],
-            most: 1,
-            hashes,
-        });
+
+    /// How many transactions the requests have, those with one call together and each by itself.
+    fn sends(mut self, requests: &'a [ExpectedRequest]) -> Report {
+        let mut with_call: HashMap<Call<'_>, Vec<&ExpectedRequest>> = HashMap::new();
+        for request in requests {
+            with_call
+                .entry((request.to, &request.calldata))
+                .or_default()
+                .push(request);
+        }
+        for (call, requests) in with_call {
+            let hashes = self.by_call.remove(&call).unwrap_or_default();
+            let bounds = requests.iter().map(|request| request.sends.bounds());
+            let (least, most) = bounds.fold((0, 0), |sum, bounds| (sum.0 + bounds.0, sum.1 + bounds.1));
+            self.report.sent += hashes.len();
+            let requests = requests.iter().map(|request| request.id).collect();
+            if hashes.len() > most {
+                self.violation(Violation::TooMany { requests, most, hashes });
+            } else if hashes.len() < least {
+                let found = hashes.len();
+                self.violation(Violation::TooFew { requests, least, found });
+            }
+        }
+        let twice = std::mem::take(&mut self.by_request)
+            .into_iter()
+            .filter(|(_, hashes)| hashes.len() > 1);
+        for (id, hashes) in twice {
+            let requests = vec![id];
+            self.violation(Violation::TooMany {
+                requests,
+                most: 1,
+                hashes,
+            });
+        }
+        self.report.violations.sort();
+        self.report.violations.dedup();
+        self.report
     }
-    report.violations.sort();
-    report.violations.dedup();
-    report
+
+    fn violation(&mut self, violation: Violation) {
+        self.report.violations.push(violation);
+    }
 }

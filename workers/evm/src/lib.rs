@@ -2,13 +2,17 @@
 //! and reorganisations of the chain.
 
 mod batcher;
+mod body;
 mod broadcast;
 pub mod checker;
 mod endpoints;
 mod failpoint;
 pub mod fees;
+pub mod keeper;
+mod loss;
 mod metrics;
 pub mod node_error;
+pub mod operations;
 mod order;
 mod receipts;
 mod revert;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy::primitives::U256;
 use metrics::{counter, gauge, histogram};
 
 use crate::store::Wallet;
@@ -22,8 +23,7 @@ pub(crate) fn wallet(wallet: &Wallet) {
     nonce(&wallet.name, "next", wallet.next_nonce);
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
     gauge!("evm_in_flight", "wallet" => name()).set(wallet.in_flight as f64);
-    let hole = wallet.hole.unwrap_or_default();
-    gauge!("evm_hole_seconds", "wallet" => name()).set(hole.as_secs_f64());
+    hole(&wallet.name, wallet.hole);
 }
 
 /// Records a nonce of a wallet: the `next` by the database, or the next by the `chain`.
@@ -43,4 +43,30 @@ pub(crate) fn reorganised(chain: u64, depth: u64, block: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a histogram is of floats")]
     histogram!("evm_reorg_depth", "chain" => chain.to_string()).record(depth as f64);
     cursor(chain, block);
+}
+
+/// Records for how long the lowest transaction of a wallet that is not mined has been signed without being sent.
+pub(crate) fn hole(wallet: &str, hole: Option<Duration>) {
+    let hole = hole.unwrap_or_default();
+    gauge!("evm_hole_seconds", "wallet" => wallet.to_owned()).set(hole.as_secs_f64());
+}
+
+/// Records what a wallet has of an asset: `native`, `token`, or `allowance` of the token.
+pub(crate) fn balance(wallet: &str, asset: &'static str, balance: U256) {
+    gauge!("evm_wallet_balance", "wallet" => wallet.to_owned(), "asset" => asset).set(f64::from(balance));
+}
+
+/// Counts versions with higher fees.
+pub(crate) fn bumps(wallet: &str, count: usize) {
+    counter!("evm_bumps_total", "wallet" => wallet.to_owned()).increment(count as u64);
+}
+
+/// Counts transactions that the keeper sent again.
+pub(crate) fn rebroadcasts(wallet: &str, count: usize) {
+    counter!("evm_rebroadcasts_total", "wallet" => wallet.to_owned()).increment(count as u64);
+}
+
+/// Counts a nonce that a foreign transaction has used.
+pub(crate) fn lost(wallet: &str) {
+    counter!("evm_lost_total", "wallet" => wallet.to_owned()).increment(1);
 }

@@ -5,6 +5,8 @@
 
 mod allocation;
 pub(crate) mod cursor;
+mod keeper;
+mod operations;
 
 use std::time::Duration;
 
@@ -15,9 +17,13 @@ use alloy::{
 use sqlx::{PgPool, Row, postgres::PgRow};
 use tidegate::request::RequestId;
 
-pub(crate) use self::allocation::{Allocation, AllocationError, Fate, SignedOrder};
-pub use self::cursor::BlockId;
-pub(crate) use self::cursor::Cursor;
+pub(crate) use self::{
+    allocation::{Allocation, AllocationError, Fate, SignedOrder},
+    cursor::Cursor,
+    keeper::{KeptWallet, OpenSlot, Version},
+    operations::ResyncSlot,
+};
+pub use self::{cursor::BlockId, operations::WalletOverview};
 
 /// How long a statement may take. A server that cannot be reached any more cannot end it.
 const TIME_LIMIT: Duration = Duration::from_secs(20);

@@ -1,0 +1,53 @@
+//! Sends again what is not mined.
+
+use std::time::Duration;
+
+use super::{Keeper, KeeperError, View};
+use crate::{broadcast::broadcast, metrics, store::OpenSlot};
+
+/// What no endpoint has taken is sent after this time: its owner broadcasts it at once, if it lives.
+const UNSENT_AFTER: Duration = Duration::from_secs(1);
+
+/// What an endpoint has taken is sent again after this time: some transactions vanish without an error.
+const SENT_AFTER: Duration = Duration::from_secs(5);
+
+/// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
+const REFUSED_AFTER: Duration = Duration::from_secs(10);
+
+impl Keeper {
+    /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined.
+    pub(super) async fn rebroadcast(&self, view: &View) -> Result<(), KeeperError> {
+        let due: Vec<u64> = view
+            .unmined()
+            .filter(|slot| is_due(slot))
+            .map(|slot| slot.nonce)
+            .collect();
+        self.send(&due).await?;
+        metrics::rebroadcasts(&self.name, due.len());
+        Ok(())
+    }
+
+    /// Sends the newest bytes of these nonces.
+    pub(super) async fn send(&self, nonces: &[u64]) -> Result<(), KeeperError> {
+        if nonces.is_empty() {
+            return Ok(());
+        }
+        let newest = self.store.newest_raw(self.wallet, nonces).await?;
+        broadcast(
+            &self.chain,
+            &self.store,
+            newest.into_iter().map(|(_, hash, raw)| (hash, raw)).collect(),
+        )
+        .await;
+        Ok(())
+    }
+}
+
+fn is_due(slot: &OpenSlot) -> bool {
+    let after = match slot.answer.as_deref() {
+        Some("fee_too_low" | "no_funds") => REFUSED_AFTER,
+        _ if slot.is_sent => SENT_AFTER,
+        _ => UNSENT_AFTER,
+    };
+    slot.age >= after
+}
