@@ -1,7 +1,7 @@
 //! The gateway call of a stored request.
 
 use alloy::{
-    primitives::{Bytes, U256},
+    primitives::{Address, Bytes, U256},
     sol_types::SolCall,
 };
 
@@ -9,6 +9,7 @@ use crate::{
     abi::gateway::{
         ContractsInfo, CtHandleContractPair, Decryption, DelegationAccounts, InputVerification, RequestValidity,
     },
+    answers::Contracts,
     request::{Payload, User, UserDecrypt},
 };
 
@@ -32,6 +33,15 @@ pub fn of(payload: &Payload) -> Bytes {
         Payload::UserDecrypt(request) => user_decrypt(request),
     };
     input.into()
+}
+
+/// The contract that takes the call.
+#[must_use]
+pub fn contract(contracts: &Contracts, payload: &Payload) -> Address {
+    match payload {
+        Payload::InputProof(_) => contracts.input_verification,
+        Payload::PublicDecrypt(_) | Payload::UserDecrypt(_) => contracts.decryption,
+    }
 }
 
 fn user_decrypt(request: &UserDecrypt) -> Vec<u8> {

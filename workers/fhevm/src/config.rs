@@ -61,6 +61,11 @@ pub struct Gateway {
     pub input_verification: Address,
     /// The contract that lists the signers of responses; without it, signers are not checked.
     pub gateway_config: Option<Address>,
+    /// The token that requests are paid with, and the contract that takes it: with both, wallets without tokens get no
+    /// requests.
+    pub fee_token: Option<Address>,
+    /// See `fee_token`.
+    pub protocol_payment: Option<Address>,
     /// How many blocks below the head events are read.
     #[serde(default)]
     pub confirmations: u64,
@@ -211,8 +216,11 @@ const fn range() -> u64 {
     1000
 }
 
+/// How many shares complete a decryption without a context, unless the configuration names another number.
+pub const STATIC_THRESHOLD: i32 = 9;
+
 const fn static_threshold() -> i32 {
-    9
+    STATIC_THRESHOLD
 }
 
 const fn in_flight_max() -> i32 {

@@ -3,11 +3,13 @@
 pub mod abi;
 pub mod answers;
 pub mod calldata;
+pub mod chains;
 pub mod config;
 mod fields;
 pub mod fingerprint;
 pub mod key_url;
 pub mod labels;
+pub mod readiness;
 pub mod reconcile;
 pub mod request;
 pub mod responses;
@@ -17,5 +19,7 @@ pub mod signature;
 pub mod store;
 pub mod transact;
 mod view;
+pub mod watch;
+pub mod work;
 
 pub use schema::migrations;

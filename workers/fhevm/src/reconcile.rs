@@ -15,7 +15,6 @@ use uuid::Uuid;
 
 use crate::{
     abi::gateway::{Decryption, InputVerification},
-    request::Family,
     responses::{ApplyError, Responses},
     store::{Awaiting, Reference, StoreError},
 };
@@ -78,11 +77,10 @@ pub async fn run(responses: &Responses, schedule: Schedule, stop: &CancellationT
 ///
 /// See [`ApplyError`].
 pub async fn once(responses: &Responses, schedule: &Schedule) -> Result<usize, ApplyError> {
-    let kinds = [Family::InputProof, Family::PublicDecrypt, Family::UserDecrypt].map(Family::kind);
     let seconds = i32::try_from(schedule.after.as_secs()).unwrap_or(i32::MAX);
     let (mut after, mut found) = (Uuid::nil(), 0);
     loop {
-        let awaiting = responses.store().awaiting(&kinds, seconds, after, AT_ONCE).await?;
+        let awaiting = responses.store().awaiting(seconds, after, AT_ONCE).await?;
         let Some(last) = awaiting.last() else {
             return Ok(found);
         };

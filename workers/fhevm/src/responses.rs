@@ -11,7 +11,7 @@ use alloy::{
 };
 use metrics::counter;
 use sqlx::PgConnection;
-use tidegate::request::RequestId;
+use tidegate::{Tidegate, request::RequestId};
 use tidegate_evm::{Chain, RpcError};
 
 pub use self::signers::SignerSets;
@@ -29,6 +29,9 @@ pub enum ApplyError {
     /// The database refused a statement, or does not answer.
     #[error(transparent)]
     Database(#[from] StoreError),
+    /// A response was not taken.
+    #[error(transparent)]
+    Respond(#[from] tidegate::Error),
     /// The chain could not be asked.
     #[error(transparent)]
     Rpc(#[from] RpcError),
@@ -49,6 +52,7 @@ impl From<ViewError> for ApplyError {
 /// What applies the events of one gateway.
 #[derive(Clone)]
 pub struct Responses {
+    tidegate: Tidegate,
     store: Store,
     gateway: Chain,
     contracts: Contracts,
@@ -69,9 +73,11 @@ pub struct Applied {
 impl Responses {
     /// Applies events of these contracts.
     #[must_use]
-    pub fn new(store: Store, gateway: Chain, contracts: Contracts, signers: Option<SignerSets>) -> Self {
+    pub fn new(tidegate: Tidegate, gateway: Chain, contracts: Contracts, signers: Option<SignerSets>) -> Self {
         let domains = Domains::new(gateway.id(), contracts.decryption, contracts.input_verification);
+        let store = Store::new(tidegate.store().pool().clone());
         Self {
+            tidegate,
             store,
             gateway,
             contracts,
@@ -107,9 +113,17 @@ impl Responses {
         let mut answers: Vec<_> = self.answers(connection, &events).await?;
         // Rows of requests are locked in the order of their ids.
         answers.sort_by_key(|(request, ..)| *request);
-        let mut responses = 0;
+        let (mut responses, mut completed) = (0, None);
         for (request, part, answer) in answers {
-            responses += usize::from(self.respond(connection, request, part, answer).await?);
+            // Shares that a completed request does not need are not kept.
+            if completed == Some(request) {
+                continue;
+            }
+            let outcome = self.respond(connection, request, part, answer).await?;
+            responses += usize::from(matches!(outcome.as_str(), "completed" | "stored"));
+            if outcome == "completed" {
+                completed = Some(request);
+            }
         }
         Ok(Applied { requests, responses })
     }
@@ -180,6 +194,9 @@ impl Responses {
                 continue;
             };
             count(answer.name(), true, 1);
+            if request.ended {
+                continue;
+            }
             if let Some(part) = self.part(request, answer).await? {
                 own.push((request.reference.request, part, answer));
             }
@@ -255,17 +272,22 @@ impl Responses {
         Ok(Some(part))
     }
 
-    /// Whether the response changed its request.
+    /// Stores a response, and returns the outcome.
     async fn respond(
         &self,
         connection: &mut PgConnection,
         request: RequestId,
         part: Option<String>,
         answer: &Answer,
-    ) -> Result<bool, ApplyError> {
-        let outcome = store::respond(connection, request, part.as_deref(), &answer.response()).await?;
+    ) -> Result<String, ApplyError> {
+        let response = answer.response();
+        let mut respond = self.tidegate.respond(request, &response).within(connection);
+        if let Some(part) = part {
+            respond = respond.part(part);
+        }
+        let outcome = respond.await?.outcome;
         tracing::debug!(%request, event = answer.name(), outcome, "applied an answer");
-        Ok(matches!(outcome.as_str(), "completed" | "stored"))
+        Ok(outcome)
     }
 }
 

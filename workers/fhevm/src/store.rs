@@ -1,13 +1,18 @@
 //! The tables of this crate: which request the gateway's ids belong to, and the key URL.
 
+mod calls;
+
 use alloy::primitives::{Address, B256, U256};
 use serde_json::Value;
-use sqlx::{FromRow, PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{FromRow, PgConnection, PgPool, Postgres, Transaction, types::Json};
 use tidegate::request::RequestId;
 use tidegate_evm::Mined;
 use uuid::Uuid;
 
-use crate::{answers::Contracts, request::Payload};
+use crate::{
+    answers::Contracts,
+    request::{Family, Payload},
+};
 
 /// A database error.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,8 @@ pub(crate) struct Referenced {
     /// False while only a receipt told of it.
     pub(crate) watched: bool,
     pub(crate) kind: String,
+    /// It needs no answer any more.
+    pub(crate) ended: bool,
     /// Only of the kinds that were asked for.
     pub(crate) payload: Option<Payload>,
 }
@@ -100,14 +107,8 @@ impl Store {
         note(&mut connection, references, false).await
     }
 
-    /// Requests of these kinds that have awaited their response for at least so many seconds, after this one by id.
-    pub(crate) async fn awaiting(
-        &self,
-        kinds: &[&str],
-        seconds: i32,
-        after: Uuid,
-        limit: i64,
-    ) -> Result<Vec<Awaiting>> {
+    /// Requests that have awaited their response for at least so many seconds, after this one by id.
+    pub(crate) async fn awaiting(&self, seconds: i32, after: Uuid, limit: i64) -> Result<Vec<Awaiting>> {
         Ok(sqlx::query_as(
             "select r.id, extract(epoch from tidegate.clock() - r.receipt_received_at)::bigint as seconds
              from tidegate.awaiting_response as a
@@ -116,7 +117,7 @@ impl Store {
                and r.receipt_received_at <= tidegate.clock() - make_interval(secs => $2) and r.id > $3
              order by r.id limit $4",
         )
-        .bind(kinds)
+        .bind(kinds())
         .bind(seconds)
         .bind(after)
         .bind(limit)
@@ -194,6 +195,10 @@ impl Store {
     }
 }
 
+fn kinds() -> [&'static str; 4] {
+    Family::ALL.map(Family::kind)
+}
+
 /// Notes which request an id belongs to. What the watcher has read wins over what a receipt tells.
 pub(crate) async fn note(connection: &mut PgConnection, references: &[Reference], watched: bool) -> Result<()> {
     let column = |of: fn(&Reference) -> Vec<u8>| references.iter().map(of).collect::<Vec<_>>();
@@ -253,7 +258,7 @@ pub(crate) async fn referenced(
 ) -> Result<Vec<Referenced>> {
     let rows: Vec<ReferencedRow> = sqlx::query_as(
         "select f.contract, f.id, f.request_id, f.block_number, f.block_hash, f.watched, r.kind,
-           case when r.kind = any($3) then r.payload end as payload
+           r.finished_at is not null as ended, case when r.kind = any($3) then r.payload end as payload
          from unnest($1::bytea[], $2::bytea[]) as u(contract, id)
          join fhevm.reference as f on f.contract = u.contract and f.id = u.id
          join tidegate.request as r on r.id = f.request_id",
@@ -264,21 +269,6 @@ pub(crate) async fn referenced(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(Referenced::from).collect())
-}
-
-/// Stores a response to a request, or one part of it, and returns the outcome.
-pub(crate) async fn respond(
-    connection: &mut PgConnection,
-    request: RequestId,
-    part: Option<&str>,
-    response: &Value,
-) -> Result<String> {
-    let outcome = sqlx::query_scalar("select outcome from tidegate.respond($1, id => $2, part => $3)")
-        .bind(response)
-        .bind(request.0)
-        .bind(part)
-        .fetch_one(connection);
-    Ok(outcome.await?)
 }
 
 /// Deletes a row that a receipt told of and the chain does not confirm; false if it is another one by now.
@@ -345,7 +335,8 @@ struct ReferencedRow {
     reference: ReferenceRow,
     watched: bool,
     kind: String,
-    payload: Option<sqlx::types::Json<Payload>>,
+    ended: bool,
+    payload: Option<Json<Payload>>,
 }
 
 impl From<ReferencedRow> for Referenced {
@@ -354,6 +345,7 @@ impl From<ReferencedRow> for Referenced {
             reference: row.reference.into(),
             watched: row.watched,
             kind: row.kind,
+            ended: row.ended,
             payload: row.payload.map(|payload| payload.0),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use alloy::primitives::Address;
 use tidegate::{
     request::{Request, RequestError, RequestId},
     stage::{self, Receipt, Sent},
@@ -63,13 +62,6 @@ impl Transact {
         }
     }
 
-    fn contract(&self, payload: &Payload) -> Address {
-        match payload {
-            Payload::InputProof(_) => self.contracts.input_verification,
-            Payload::PublicDecrypt(_) | Payload::UserDecrypt(_) => self.contracts.decryption,
-        }
-    }
-
     /// The receipt of a transaction, after its logs have told the request's id. The watcher reads the same from the
     /// chain, and is believed rather than an endpoint that may be on a fork.
     async fn receipt(&self, request: RequestId, mined: &Mined) -> Result<Receipt, StoreError> {
@@ -113,7 +105,7 @@ impl stage::Transact for Transact {
         let order = Order {
             request: request.id,
             lease: request.lease(),
-            to: self.contract(&request.payload),
+            to: calldata::contract(&self.contracts, &request.payload),
             calldata: calldata::of(&request.payload),
         };
         let mut awaits_material = None;

@@ -1,0 +1,117 @@
+//! The readiness check of decryptions: allowed on the host chains, material on the gateway, threshold known.
+
+mod acl;
+mod material;
+mod threshold;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use alloy::primitives::Address;
+use tidegate::{
+    Tidegate,
+    request::{Request, RequestError, RequestId},
+    stage::{self, Check},
+};
+use tidegate_evm::Chain;
+
+use self::threshold::Thresholds;
+use crate::{chains::Chains, labels::Label, request::Payload};
+
+/// How long a request waits until its material is asked for again.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// The most requests whose pass of the ACL is remembered.
+const PASSES_MAX: usize = 100_000;
+
+/// The access control list of a host chain.
+#[derive(Debug, Clone)]
+pub struct HostChain {
+    /// The chain.
+    pub chain: Chain,
+    /// Its contract `ACL`.
+    pub acl: Address,
+}
+
+/// Where thresholds of KMS contexts are read.
+#[derive(Debug, Clone)]
+pub struct Kms {
+    /// The host chain that carries the KMS protocol.
+    pub chain: Chain,
+    /// Its contract `ProtocolConfig`.
+    pub protocol_config: Address,
+}
+
+/// The check of one process.
+pub struct Readiness {
+    tidegate: Tidegate,
+    gateway: Chain,
+    decryption: Address,
+    host_chains: HashMap<u64, HostChain>,
+    thresholds: Thresholds,
+    /// The requests that their ACLs allow, so that a wait for the material does not ask again.
+    allowed: Mutex<HashSet<RequestId>>,
+}
+
+impl Readiness {
+    /// A check against these chains. A request without a KMS context needs `static_threshold` shares.
+    #[must_use]
+    pub fn new(tidegate: Tidegate, chains: &Chains, static_threshold: i32) -> Self {
+        let hosts = chains.hosts.iter().map(|host| (host.chain.id(), host.clone()));
+        Self {
+            tidegate,
+            gateway: chains.gateway.clone(),
+            decryption: chains.contracts.decryption,
+            host_chains: hosts.collect(),
+            thresholds: Thresholds::new(chains.kms(), static_threshold),
+            allowed: Mutex::default(),
+        }
+    }
+
+    async fn run(&self, request: &Request<Payload>) -> Result<(), Check> {
+        let allowed = self.allowed(|allowed| allowed.contains(&request.id));
+        if !allowed {
+            acl::check(&self.host_chains, &request.payload).await?;
+            self.allowed(|allowed| {
+                // A request that is forgotten is only asked for again.
+                if allowed.len() >= PASSES_MAX {
+                    allowed.clear();
+                }
+                allowed.insert(request.id);
+            });
+        }
+        material::check(&self.gateway, self.decryption, &request.payload).await?;
+        if let Payload::UserDecrypt(decrypt) = &request.payload {
+            let threshold = self.thresholds.of(&decrypt.extra_data).await?;
+            let set = self.tidegate.set_response_threshold(request, threshold).await;
+            // A lost lease settles nothing either.
+            set.map_err(|error| retry(Label::InternalServerError, &error))?;
+        }
+        Ok(())
+    }
+
+    fn allowed<T>(&self, change: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
+        change(&mut self.allowed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl stage::Readiness for Readiness {
+    type Payload = Payload;
+
+    async fn check(&self, request: &Request<Payload>) -> Check {
+        let check = self.run(request).await.err().unwrap_or(Check::Ready);
+        if matches!(check, Check::Ready | Check::Failed(_)) {
+            self.allowed(|allowed| allowed.remove(&request.id));
+        }
+        check
+    }
+}
+
+/// The check itself did not succeed; its request ends with this label if none does.
+fn retry(label: Label, cause: &dyn std::fmt::Display) -> Check {
+    let error = RequestError::new(label.code(), cause.to_string(), label.repeat());
+    Check::Retry { error, after: None }
+}

@@ -1,0 +1,74 @@
+//! The calls of requests, for what is compared with the chain.
+
+use sqlx::types::Json;
+use tidegate::request::RequestId;
+use tidegate_evm::{
+    checker::{ExpectedRequest, Sends},
+    operations::Call,
+};
+use uuid::Uuid;
+
+use super::{Result, Store, kinds};
+use crate::{answers::Contracts, calldata, request::Payload};
+
+impl Store {
+    /// The calls of requests that have no nonce, and that have not ended long ago.
+    ///
+    /// # Errors
+    ///
+    /// A database error; a payload that cannot be read.
+    pub async fn calls_without_slot(&self, contracts: &Contracts) -> Result<Vec<Call>> {
+        let rows: Vec<(Uuid, Json<Payload>)> = sqlx::query_as(
+            "select r.id, r.payload from tidegate.request as r
+             where r.kind = any($1) and r.kind >= '' and not exists (select from evm.tx as t where t.order_id = r.id)
+               and coalesce(r.finished_at > tidegate.clock() - interval '1 day', true)",
+        )
+        .bind(kinds())
+        .fetch_all(&self.pool)
+        .await?;
+        let call = |(id, Json(payload))| Call {
+            request: RequestId(id),
+            to: calldata::contract(contracts, &payload),
+            calldata: calldata::of(&payload),
+        };
+        Ok(rows.into_iter().map(call).collect())
+    }
+
+    /// The calls of all requests, and how often each should be on the chain.
+    ///
+    /// # Errors
+    ///
+    /// A database error; a payload that cannot be read.
+    pub async fn expected(&self, contracts: &Contracts) -> Result<Vec<ExpectedRequest>> {
+        let rows: Vec<(Uuid, Json<Payload>, bool, bool)> = sqlx::query_as(
+            "select r.id, r.payload, r.receipt_received_at is not null, r.tx_in_flight_at is not null
+             from tidegate.request as r where r.kind = any($1) and r.kind >= ''",
+        )
+        .bind(kinds())
+        .fetch_all(&self.pool)
+        .await?;
+        let expected = |(id, Json(payload), has_receipt, may_be_sent)| ExpectedRequest {
+            id: RequestId(id),
+            to: calldata::contract(contracts, &payload),
+            calldata: calldata::of(&payload),
+            sends: match (has_receipt, may_be_sent) {
+                (true, _) => Sends::One,
+                (false, true) => Sends::AtMostOne,
+                (false, false) => Sends::None,
+            },
+        };
+        Ok(rows.into_iter().map(expected).collect())
+    }
+
+    /// The first block that is known to have a transaction of a wallet.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn first_block(&self) -> Result<Option<u64>> {
+        let first: Option<i64> = sqlx::query_scalar("select min(t.block_number) from evm.tx as t")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(first.map(i64::cast_unsigned))
+    }
+}
