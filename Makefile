@@ -65,6 +65,22 @@ test-fhevm: setup ## Run the tests of the fhEVM relayer against real chains; ins
 	tests/fhevm/prepare
 	cargo test -p tidegate-evm -p tidegate-fhevm -p tidegate-fhevm-stand-ins $(if $(T),-- $(T))
 
+.PHONY: demo-fhevm
+demo-fhevm: setup ## Run the fhEVM relayer on two chains, with a kill and a reorganisation: under 90 s after the build
+	tests/fhevm/prepare
+	cargo build -p tidegate-fhevm -p tidegate-fhevm-stand-ins --bins
+	"$(TARGET)/debug/tidegate-fhevm-stand-ins" demo
+
+.PHONY: client-assets
+client-assets: ## Make the key and the CRS that the fhEVM SDK encrypts with, once: two minutes
+	tests/fhevm/sdk/prepare
+
+.PHONY: test-sdk
+test-sdk: setup client-assets ## Run the published fhEVM SDK against two nodes of the relayer, one of which is killed
+	tests/fhevm/prepare
+	cargo build -p tidegate-fhevm -p tidegate-fhevm-stand-ins --bins
+	"$(TARGET)/debug/tidegate-fhevm-stand-ins" sdk
+
 .PHONY: contracts
 contracts: ## Compile the contracts that the tests of the fhEVM relayer run against
 	tests/fhevm/prepare

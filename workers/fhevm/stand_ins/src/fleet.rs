@@ -1,5 +1,6 @@
 //! The relayer's programs: nodes and workers as processes, on one database, against a network.
 
+use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -135,6 +136,7 @@ impl Fleet {
         command
             .env("DATABASE_URL", &self.database)
             .env("TIDEGATE_FHEVM_CONFIG", self.config())
+            .env("RUST_LOG", env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()))
             .kill_on_drop(true);
         for (number, key) in self.keys.iter().enumerate() {
             command.env(key_variable(number), hex::encode_prefixed(key.to_bytes()));
@@ -180,12 +182,14 @@ fn configuration(network: &Network, wallets: usize) -> anyhow::Result<String> {
     let (chain, gateway) = (&network.chain, &network.gateway);
     let mut text = format!(
         "[gateway]\nchain_id = {}\nhttp = [\"{}\"]\ndecryption = \"{}\"\ninput_verification = \"{}\"\n\
-         gateway_config = \"{}\"\npoll_ms = 500\n",
+         gateway_config = \"{}\"\nfee_token = \"{}\"\nprotocol_payment = \"{}\"\npoll_ms = 500\n",
         chain.chain_id(),
         chain.url(),
         gateway.decryption,
         gateway.input_verification,
         gateway.config,
+        gateway.token,
+        gateway.payment,
     );
     for (chain, host) in &network.hosts {
         let (id, url) = (chain.chain_id(), chain.url());

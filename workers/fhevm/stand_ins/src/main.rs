@@ -1,6 +1,7 @@
 //! The program `tidegate-fhevm-stand-ins`: runs the relayer's programs against stand-ins.
 
 mod database;
+mod demo;
 mod sdk;
 
 use anyhow::Context as _;
@@ -9,6 +10,8 @@ use clap::Parser;
 /// Runs the real programs of the relayer against chains, contracts, a coprocessor and a KMS of its own.
 #[derive(Debug, Parser)]
 enum Command {
+    /// Run 200 requests through two API nodes and two workers, with a kill and a reorganisation on the way
+    Demo,
     /// Run the published SDK through all its flows, against two nodes behind one address, one of which is killed
     Sdk,
 }
@@ -17,6 +20,7 @@ enum Command {
 async fn main() -> anyhow::Result<()> {
     tidegate::telemetry::start("warn");
     match Command::parse() {
+        Command::Demo => demo::run().await.context("the demo has failed"),
         Command::Sdk => sdk::run().await.context("the SDK's flows have failed"),
     }
 }

@@ -97,8 +97,10 @@ impl Network {
                 storage_url: options.storage_url.clone(),
             };
             let mut operator = Operator::new(&Rpc::new(chain.url().clone())).await?;
-            let host = Host::deploy(&mut operator, &options).await?;
-            hosts.push((chain, host));
+            let host_contracts = Host::deploy(&mut operator, &options).await?;
+            // The relayer reads keys at the finalized block.
+            chain.mine(2 * u64::from(host.slots_in_an_epoch)).await?;
+            hosts.push((chain, host_contracts));
         }
         let contracts = [gateway.decryption, gateway.input_verification];
         let answering = answering::answer(&rpc, contracts, kms.clone(), coprocessor.clone()).await?;
