@@ -1,8 +1,21 @@
-//! The command line.
+//! The command line: one file a command.
+
+mod init;
+mod serve;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use tidegate::{
+    config::{DatabaseArgs, DatabaseLocation},
+    database::PoolSettings,
+    store::Store,
+};
+use tidegate_fhevm::config::Config;
+
+/// The file of the configuration, if no other is named.
+const FILE: &str = "fhevm.toml";
 
 /// The relayer of the fhEVM gateway, on Tidegate.
 ///
@@ -10,18 +23,65 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Bring the database to this version, and make the kinds of the relayer where they are missing; harmless to repeat
+    Init,
+    /// Serve the relayer's HTTP API, and Tidegate's own
+    Serve(serve::Serve),
     /// Stop the private PostgreSQL server in a directory once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
         /// Where the server is kept
         directory: PathBuf,
     },
+}
+
+impl Command {
+    pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
+        match self {
+            Self::Init => init::run(global).await,
+            Self::Serve(serve) => serve.run(global).await,
+            // It blocks, so `main` runs it without a runtime.
+            Self::EmbeddedPostgresKeeper { .. } => Ok(()),
+        }
+    }
+}
+
+/// The options of all commands.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The configuration; each of its keys is also a variable, such as `TIDEGATE_FHEVM__GATEWAY__CHAIN_ID`
+    /// [default:
+    /// fhevm.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_FHEVM_CONFIG", global = true)]
+    config: Option<PathBuf>,
+}
+
+impl GlobalArgs {
+    fn config(&self) -> anyhow::Result<Config> {
+        let usual = || Some(PathBuf::from(FILE)).filter(|file| file.exists());
+        let file = self.config.clone().or_else(usual);
+        Config::load(file.as_deref(), std::env::vars())
+    }
+
+    /// A store over the database. The embedded server runs as long as its location lives.
+    async fn open(self, settings: &PoolSettings) -> anyhow::Result<(Store, DatabaseLocation)> {
+        let location = self.database.locate().await?;
+        let store = location
+            .open(settings)
+            .await
+            .context("run `tidegate-fhevm init` first")?;
+        Ok((store, location))
+    }
 }
 
 #[cfg(test)]

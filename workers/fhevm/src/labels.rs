@@ -59,7 +59,8 @@ labels! {
     /// The body could not be read.
     RequestError = "request_error", 400, "Failed to read request body", false;
     /// A handle is of a chain that the relayer does not serve.
-    HostChainIdNotSupported = "host_chain_id_not_supported", 400, "Host chain ID is not supported by this relayer", false;
+    HostChainIdNotSupported = "host_chain_id_not_supported", 400,
+        "Host chain ID is not supported by this relayer", false;
     /// The host chain does not allow a handle.
     NotAllowedOnHostAcl = "not_allowed_on_host_acl", 400, "Not allowed on the host chain's ACL", false;
     /// The API key is missing, unknown, or without the scope.
@@ -193,12 +194,13 @@ impl Refusal {
         }
     }
 
-    /// What a caller gets for the error in which its request ended; `None` for an error without a label.
+    /// What a caller gets for the error in which its request ended; `None` for an error without a label. The message of
+    /// the error itself is for operators.
     #[must_use]
     pub fn of_error(error: &RequestError) -> Option<Self> {
         let label = Label::of_code(&error.code)?;
         if !matches!(label, Label::MissingFields | Label::ValidationFailed) {
-            return Some(Self::new(label, error.message.as_str()));
+            return Some(label.into());
         }
         let details = error
             .details

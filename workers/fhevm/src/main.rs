@@ -4,14 +4,23 @@ mod cli;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
-use tidegate::embedded_postgres;
+use tidegate::{embedded_postgres, telemetry};
 
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory),
+    let Cli { global, command } = Cli::parse();
+    let done = match command {
+        Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
+        command => {
+            telemetry::start("info");
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            runtime
+                .context("cannot start the runtime")
+                .and_then(|runtime| runtime.block_on(command.run(global)))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -113,7 +113,7 @@ fn the_table_agrees_with_the_facts() {
     let mut seen = 0;
     for line in facts
         .lines()
-        .filter(|line| line.starts_with("0x") && !line.contains("v3)"))
+        .filter(|line| line.starts_with("0x") && !line.contains("v3)") && !line.contains("{attestedPayload"))
     {
         let cells: Vec<_> = line.split('\t').collect();
         let selector = hex::decode(cells[0]).unwrap();

@@ -1,0 +1,15 @@
+//! The relayer's HTTP API, over PostgreSQL alone: the stages are simulated.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+mod accepted;
+mod bodies;
+mod database_away;
+mod fields;
+mod node;
+mod processes;
+mod schema;
+mod states;
+mod twins;

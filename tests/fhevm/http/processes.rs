@@ -1,0 +1,125 @@
+//! The commands `init` and `serve`, as processes.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use tidegate::http::ConnectionOptions;
+use tidegate_fhevm::request::Family;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use super::{
+    node::{body, config_file},
+    support::TestDatabase,
+};
+
+fn command(database: &TestDatabase, config: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-fhevm"));
+    command.args(arguments).arg("--config").arg(config);
+    command.env("DATABASE_URL", &database.url).env("RUST_LOG", "warn");
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+async fn output(mut command: Command) -> (bool, String, String) {
+    let output = command.output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+/// A node, and its address.
+async fn serve(database: &TestDatabase, config: &Path) -> (Child, String) {
+    let mut command = command(database, config, &["serve", "--listen", "127.0.0.1:0"]);
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    (process, line.strip_prefix("listening on ").unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn init_makes_what_is_missing_once_however_often_and_keeps_what_an_operator_has_set() {
+    let database = TestDatabase::empty().await;
+    let config = config_file("");
+    let init = || output(command(&database, config.path(), &["init"]));
+
+    let (first, second) = tokio::join!(init(), init());
+
+    assert!(first.0 && second.0, "{first:?} {second:?}");
+    let made = "made fhevm_input_proof, fhevm_public_decrypt, fhevm_user_decrypt\n";
+    let mut said = [first.1.as_str(), second.1.as_str()];
+    said.sort_unstable();
+    assert_eq!(said, [made, "nothing changed: every kind is there\n"]);
+
+    database
+        .execute("select tidegate.config_set('fhevm_input_proof.per_seconds', '50')")
+        .await;
+    assert!(init().await.0);
+    for (name, value) in [
+        ("fhevm_input_proof.per_seconds", "50"),
+        ("fhevm_user_decrypt.per_seconds", "20"),
+        ("fhevm_user_ready.max_concurrency", "250"),
+        ("fhevm_public_ready.high_water", "10000"),
+        ("fhevm_public_decrypt.low_water", "5000"),
+        ("fhevm_input_proof_processing_seconds", "2"),
+        ("fhevm_user_decrypt_processing_seconds", "6"),
+        ("fhevm_user_decrypt.readiness_check_seconds", "4"),
+        ("fhevm_public_decrypt.deadline", "01:00:00"),
+        ("fhevm_public_decrypt.readiness_timeout", "00:30:00"),
+        ("fhevm_public_decrypt.tx.dedup_window", "365 days"),
+        ("fhevm_user_decrypt.tx.dedup_window", "7 days"),
+        ("fhevm_user_decrypt.readiness.attempts", "75"),
+        ("fhevm_input_proof.tx.attempts", "11"),
+        ("fhevm_input_proof.tx.timeout_ms", "300000"),
+        ("min_seconds", "1"),
+        ("max_seconds", "300"),
+        ("safety_margin", "0.2"),
+    ] {
+        let setting = database.store.config_get(Some(name)).await.unwrap().remove(0);
+        assert_eq!(setting.value.text.as_deref(), Some(value), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn serve_says_what_is_missing() {
+    let database = TestDatabase::uninitialised().await;
+    let config = config_file("");
+    let (served, _, error) = output(command(&database, config.path(), &["serve", "--listen", "127.0.0.1:0"])).await;
+    assert!(!served && error.contains("tidegate-fhevm init"), "{error}");
+
+    let unknown = config_file("cors_origin = []");
+    let (served, _, error) = output(command(&database, unknown.path(), &["serve"])).await;
+    assert!(!served && error.contains("cors_origin"), "{error}");
+
+    let (served, _, error) = output(command(
+        &database,
+        config.path(),
+        &["serve", "--listen", "192.0.2.1:3000"],
+    ))
+    .await;
+    assert!(!served && error.contains("--behind-an-edge"), "{error}");
+}
+
+#[tokio::test]
+async fn serve_answers_until_it_is_stopped() {
+    let database = super::node::database().await;
+    let config = config_file("");
+    let (mut process, url) = serve(&database, config.path()).await;
+    let family = Family::PublicDecrypt;
+    let call = reqwest::Client::new()
+        .post(format!("{url}{}", family.path()))
+        .json(&body(family));
+
+    let answer = super::node::answer("POST", family.path(), call).await;
+
+    assert_eq!(answer.status, 202);
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert!(process.wait().await.unwrap().success());
+}
+
+/// A page that encrypts is silent for twenty seconds.
+#[test]
+fn idle_connections_are_kept_for_a_minute() {
+    assert!(ConnectionOptions::default().idle_timeout >= Duration::from_secs(60));
+}

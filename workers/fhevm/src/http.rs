@@ -1,0 +1,96 @@
+//! The relayer's HTTP API, beside Tidegate's.
+//!
+//! Many statuses end a client's call: a poll is never answered 429, and a node that cannot reach the database answers
+//! "still queued" to polls and "later" to submissions.
+
+mod answer;
+mod body;
+mod health;
+mod keyurl;
+mod poll;
+mod submit;
+mod version;
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Path, Request, State},
+    http::header::{CACHE_CONTROL, HeaderValue},
+    middleware,
+    response::Response,
+    routing::{get, post},
+};
+use tidegate::{retry_after::RetryAfter, store::Store};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    trace::{DefaultMakeSpan, TraceLayer},
+};
+use tracing::Level;
+
+use self::{health::Dependencies, keyurl::KeyUrl};
+use crate::{
+    config::{Config, Twins},
+    request::Family,
+};
+
+/// When to ask again while the database does not answer, or this node is full.
+const AWAY: RetryAfter = RetryAfter::seconds(5);
+
+/// How long the database may take for a call.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A node of the relayer's API. Cheap to clone; clones share their state.
+#[derive(Clone)]
+pub struct Relayer(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    host_chains: HashSet<u64>,
+    twins: Twins,
+    key_url: KeyUrl,
+    dependencies: Dependencies,
+}
+
+impl Relayer {
+    /// A node over one database.
+    pub async fn new(store: Store, config: &Config) -> Self {
+        Self(Arc::new(Inner {
+            host_chains: config.host_chains.iter().map(|chain| chain.chain_id).collect(),
+            twins: config.twins,
+            key_url: KeyUrl::new(&store, &config.keyurl),
+            dependencies: Dependencies::new(store.clone(), &config.gateway).await,
+            store,
+        }))
+    }
+
+    /// The routes of the relayer; calls of other paths go to `beside`.
+    pub fn router(self, beside: Router) -> Router {
+        let mut routes = Router::new()
+            .route("/v2/keyurl", get(keyurl::key_url))
+            .route("/liveness", get(health::liveness))
+            .route("/healthz", get(health::health))
+            .route("/version", get(version::version));
+        for family in Family::ALL {
+            let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
+            let poll = move |State(relayer), Path(job_id): Path<String>| poll::poll(relayer, family, job_id);
+            routes = routes
+                .route(family.path(), post(submit))
+                .route(&format!("{}/{{job_id}}", family.path()), get(poll));
+        }
+        let span = DefaultMakeSpan::new().level(Level::INFO);
+        routes
+            .layer(CatchPanicLayer::custom(answer::of_panic))
+            .layer(middleware::map_response(never_cached))
+            // A failure is logged with its label.
+            .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(()))
+            .with_state(self)
+            .fallback_service(beside)
+    }
+}
+
+async fn never_cached(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
