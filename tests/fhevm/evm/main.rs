@@ -6,13 +6,17 @@ mod support;
 
 mod allocation;
 mod anvil;
+mod counter;
 mod cut;
 mod endpoints;
 mod keeper;
+mod kills;
 mod loss;
 mod mutants;
 mod node;
 mod orders;
+mod outcomes;
+mod process;
 mod resume;
 mod scene;
 mod watcher;

@@ -1,0 +1,91 @@
+//! Processes that are lost at the worst moments: each request is counted once, and no nonce is left out.
+
+use std::collections::HashSet;
+
+use rand::Rng;
+use tidegate_fhevm_stand_ins::chain::Mining;
+
+use super::{
+    counter::{self, Counted},
+    orders::{adopt, database},
+    process::{Process, Setup},
+};
+use crate::support::{campaign, eventually};
+
+const LEFT: &str = "select count(*) from tidegate.request where req_status <> 'completed'";
+
+async fn lose_processes_at(step: &str, mining: Mining) {
+    let kills = campaign(6, 50);
+    let requests = 40 * kills;
+    let (database, counted) = tokio::join!(database(), Counted::start(mining));
+    let wallet = adopt(&database, &counted.chain().await, 1, 64).await;
+    database
+        .execute(
+            "update tidegate.policy set attempts = 200, base_ms = 100, factor = 1, jitter_ms = 0 where stage = 'tx'",
+        )
+        .await;
+    let ids: Vec<uuid::Uuid> =
+        sqlx::query_scalar("select s.id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1])) as s")
+            .bind(requests)
+            .fetch_all(&database.pool)
+            .await
+            .unwrap();
+    let setup = Setup {
+        database: database.url.clone(),
+        chain: counted.anvil.url().to_string(),
+        contract: counted.contract,
+        keys: vec![1],
+    };
+    for kill in 0..kills {
+        let times = rand::rng().random_range(1..=3);
+        let mut process = Process::start(&setup, Some(&format!("{step}:{times}")));
+        // It ends by itself; all requests must not be done before.
+        eventually(&format!("kill {kill} at {step}:{times}"), || {
+            let (database, ended) = (&database, process.ended().is_some());
+            async move {
+                assert!(database.number(LEFT).await > 0, "too few requests for {kills} kills");
+                ended
+            }
+        })
+        .await;
+    }
+    let _process = Process::start(&setup, None);
+    eventually("all requests are completed", async || {
+        database
+            .number("select count(*) from tidegate.request where req_status <> 'completed'")
+            .await
+            == 0
+    })
+    .await;
+    // By the chain: each request once, and as many transactions as requests.
+    let names = counted.counted().await;
+    let wanted: HashSet<_> = ids
+        .into_iter()
+        .map(|id| counter::name(tidegate::request::RequestId(id)))
+        .collect();
+    assert_eq!(names.iter().copied().collect::<HashSet<_>>(), wanted);
+    assert_eq!(names.len(), wanted.len(), "no request was counted twice");
+    assert_eq!(counted.mined(wallet).await, wanted.len() as u64);
+    let nonces = "select count(distinct nonce) = count(*) and max(nonce) + 1 = count(*) and min(nonce) = 0 from evm.tx";
+    assert_eq!(database.text(nonces).await.unwrap(), "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn before_the_commit() {
+    lose_processes_at("signed", Mining::Automatic).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_the_commit_and_the_broadcast() {
+    lose_processes_at("committed", Mining::Automatic).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_the_broadcast_and_its_record() {
+    lose_processes_at("sent", Mining::Automatic).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_the_mining_and_the_settle() {
+    lose_processes_at("mined", Mining::Every(1)).await;
+}

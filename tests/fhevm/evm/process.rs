@@ -1,0 +1,146 @@
+//! A worker in a process of its own, which a test can lose: this test program, started again for one test.
+
+use std::{
+    env,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use alloy::primitives::Address;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tidegate::{
+    Stages, Tidegate,
+    database::{self, PoolSettings},
+    request::{Request, RequestError},
+    stage::{Receipt, Sent, Transact},
+};
+use tidegate_evm::{Chain, LocalSigner, Mined, Order, Sender, Sending, Signer};
+
+use super::{
+    counter,
+    orders::{key, options},
+};
+
+/// The variable that makes the test below a worker.
+const SETUP: &str = "EVM_TEST_WORKER";
+
+/// What a worker works with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setup {
+    pub database: String,
+    /// An endpoint of the chain.
+    pub chain: String,
+    pub contract: Address,
+    /// The numbers of its keys.
+    pub keys: Vec<u8>,
+}
+
+/// A worker. It is killed when this is dropped.
+pub struct Process(Child);
+
+impl Process {
+    /// Starts a worker that works until it is killed, or reaches a failpoint.
+    pub fn start(setup: &Setup, failpoint: Option<&str>) -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--exact", "process::a_worker_when_it_is_started_as_one", "--nocapture"])
+            .env(SETUP, serde_json::to_string(setup).unwrap())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(failpoint) = failpoint {
+            command.env("TIDEGATE_EVM_FAILPOINT", failpoint);
+        }
+        Self(command.spawn().unwrap())
+    }
+
+    /// Its end, if it has ended.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().unwrap()
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Counts requests.
+struct Count {
+    sender: Sender,
+    contract: Address,
+}
+
+fn receipt(mined: &Mined) -> Receipt {
+    Receipt {
+        reference: Some(mined.hash.to_string()),
+        response: Some(json!({ "block": mined.block_number })),
+    }
+}
+
+impl Transact for Count {
+    type Payload = Value;
+
+    async fn send(&self, request: &Request<Value>) -> Sent {
+        let order = Order {
+            request: request.id,
+            lease: request.lease(),
+            to: self.contract,
+            calldata: counter::count(request.id),
+        };
+        match self.sender.send(&order).await {
+            Sending::Mined(mined) => Sent::Receipt(receipt(&mined)),
+            Sending::Reverted(revert) => Sent::rejected("reverted", revert.data.to_string()),
+            Sending::Waiting(cause) => Sent::retry("waiting", cause.to_string()),
+            Sending::Ended => Sent::retry("ended", "the lease is not held"),
+        }
+    }
+
+    async fn find_receipt(&self, request: &Request<Value>) -> Result<Option<Receipt>, RequestError> {
+        let found = self.sender.find(request.id).await;
+        let found = found.map_err(|error| RequestError::new("unknown", error.to_string(), true))?;
+        Ok(found.as_ref().map(receipt))
+    }
+}
+
+async fn work(setup: Setup) {
+    let pool = database::connect(&setup.database, &PoolSettings::default())
+        .await
+        .unwrap();
+    let chain = Chain::connect(super::node::CHAIN, &[setup.chain.parse().unwrap()])
+        .await
+        .unwrap();
+    let signer = |number: &u8| -> Arc<dyn Signer> { Arc::new(LocalSigner::from(key(*number))) };
+    let signers = setup.keys.iter().map(signer).collect();
+    let sender = Sender::new(chain, pool.clone(), signers, options());
+    let stages = Stages::new().transact(
+        "direct",
+        Count {
+            sender,
+            contract: setup.contract,
+        },
+    );
+    let worker = Tidegate::from_pool(pool)
+        .worker(stages)
+        .lease(Duration::from_secs(1))
+        .concurrency(16);
+    let _running = worker.start().await.unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// No test, but the body of [`Process`].
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_when_it_is_started_as_one() {
+    if let Ok(setup) = env::var(SETUP) {
+        work(serde_json::from_str(&setup).unwrap()).await;
+    }
+}
