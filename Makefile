@@ -81,6 +81,11 @@ test-sdk: setup client-assets ## Run the published fhEVM SDK against two nodes o
 	cargo build -p tidegate-fhevm -p tidegate-fhevm-stand-ins --bins
 	"$(TARGET)/debug/tidegate-fhevm-stand-ins" sdk
 
+.PHONY: bench-fhevm
+bench-fhevm: setup ## Measure sends from wallets against a sender that only signs, sends and awaits receipts
+	tests/fhevm/prepare
+	cargo bench -p tidegate-fhevm --bench sends
+
 .PHONY: contracts
 contracts: ## Compile the contracts that the tests of the fhEVM relayer run against
 	tests/fhevm/prepare

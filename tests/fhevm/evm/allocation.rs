@@ -368,3 +368,21 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     database.execute("update evm.wallet set unfunded_cause = null").await;
     assert_mined(&[sender.send(&orders[1]).await]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wallet_that_another_process_holds_leaves_the_order_to_the_next_one() {
+    let (database, node) = (database().await, Node::start(true).await);
+    let chain = chain(&[node.url.clone()]).await;
+    adopt(&database, &chain, 1, 64).await;
+    let other = adopt(&database, &chain, 2, 64).await;
+    let orders = orders(&database, 3).await;
+    let sender = sender(&chain, &database.pool, &[1, 2]);
+    let mut session = database.pool.begin().await.unwrap();
+    sqlx::query("select pg_advisory_xact_lock(evm.wallet_lock_key(w.id)) from evm.wallet as w where name = 'wallet-1'")
+        .execute(&mut *session)
+        .await
+        .unwrap();
+    assert_mined(&send_all(&sender, &orders).await);
+    assert_eq!(node.count(other), 3);
+    session.rollback().await.unwrap();
+}

@@ -1,15 +1,13 @@
 //! What comes of an order on a real chain.
 
-use std::sync::Arc;
-
 use alloy::sol_types::SolError;
 use futures_util::future::join_all;
-use tidegate_evm::{LocalSigner, Order, Revert, Sender, Sending, WaitCause, store::Store, wallets};
+use tidegate_evm::{Order, Revert, Sender, Sending, WaitCause, store::Store, wallets};
 use tidegate_fhevm_stand_ins::{abi::Counter, chain::Mining};
 
 use super::{
     counter::{self, Counted},
-    orders::{CONTRACT, adopt, database, key, options, orders, sender, taken},
+    orders::{CONTRACT, adopt, database, key, orders, sender, taken},
 };
 use crate::support::{TestDatabase, eventually};
 
@@ -101,23 +99,6 @@ async fn an_address_without_code_gets_no_transaction() {
         "{outcome:?}"
     );
     assert!(taken(&database).await.is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wallet_without_gas_money_leaves_the_order_to_the_next_one() {
-    let (database, counted, _, orders) = scene(Mining::Automatic, 1).await;
-    let chain = counted.chain().await;
-    counted
-        .anvil
-        .set_balance(key(1).address(), alloy::primitives::U256::ZERO)
-        .await
-        .unwrap();
-    adopt(&database, &chain, 2, 64).await;
-    let signer = |number| -> Arc<dyn tidegate_evm::Signer> { Arc::new(LocalSigner::from(key(number))) };
-    let sender = Sender::new(chain, database.pool.clone(), vec![signer(1), signer(2)], options());
-    let outcome = sender.send(&orders[0]).await;
-    assert!(matches!(outcome, Sending::Mined(_)), "{outcome:?}");
-    assert_eq!(counted.mined(key(2).address()).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -55,6 +55,8 @@ pub(crate) enum Placed {
     Ended,
     /// Nothing from this wallet: choose again.
     Again,
+    /// Nothing: another process takes nonces of the wallet.
+    Busy,
     /// Nothing yet: another transaction has the request locked.
     Locked,
     /// Nothing, for this reason.
@@ -107,7 +109,7 @@ impl Lane {
         let leases: Vec<_> = batch.iter().map(|job| job.order.lease).collect();
         let (allocation, terms) = match Allocation::begin(&self.store, self.wallet, &leases, BUSY_MS).await {
             Ok(begun) => begun,
-            Err(AllocationError::Busy) => return fail_all(batch, || Placed::Again),
+            Err(AllocationError::Busy) => return fail_all(batch, || Placed::Busy),
             Err(AllocationError::Store(error)) => {
                 let cause = WaitCause::from(error);
                 return fail_all(batch, || Placed::Failed(cause.clone()));

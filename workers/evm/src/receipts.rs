@@ -1,7 +1,7 @@
 //! The receipts of the transactions that this process waits for.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -190,8 +190,9 @@ impl Receipts {
 
     /// Reads the transactions again: a keeper may have signed newer versions of them.
     async fn refresh(&self) {
-        let orders: Vec<_> = self.waits().values().map(|wait| wait.slot.order).collect();
-        let slots = match self.store.slots(&orders, false).await {
+        let orders: HashSet<_> = self.waits().values().map(|wait| wait.slot.order).collect();
+        let asked: Vec<_> = orders.iter().copied().collect();
+        let slots = match self.store.slots(&asked, false).await {
             Ok(slots) => slots,
             Err(error) => {
                 tracing::debug!(%error, "the transactions could not be read again");

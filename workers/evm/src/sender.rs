@@ -189,7 +189,10 @@ impl Inner {
     /// Tries one wallet; `None`: try again.
     async fn try_to_place(&self, order: &Order, tries: &mut Tries, until: Instant) -> Result<Option<Got>, WaitCause> {
         self.require_contract(order.to).await?;
-        let choice = match (self.wallets.choose(&tries.lacking, until).await, tries.revert.take()) {
+        let choice = match (
+            self.wallets.choose(&tries.lacking, tries.busy.take(), until).await,
+            tries.revert.take(),
+        ) {
             (Ok(choice), revert) => {
                 tries.revert = revert;
                 choice
@@ -211,10 +214,6 @@ impl Inner {
                         (data, cause)
                     }
                     CallError::Rpc(error) => match error.class() {
-                        Class::NoFunds => {
-                            self.unfund(wallet, &choice.name, "it has too little for gas").await?;
-                            return Ok(None);
-                        }
                         // No block has as much gas.
                         Class::OutOfGas => (Bytes::new(), None),
                         _ => return Err(error.into()),
@@ -243,6 +242,7 @@ impl Inner {
             Placed::Slot(slot, watch) => return Ok(Some(Ok((slot, watch)))),
             Placed::Ended => return Ok(Some(Err(Sending::Ended))),
             Placed::Again => self.wallets.changed(),
+            Placed::Busy => tries.busy = Some(wallet),
             Placed::Locked => sleep(LOCKED).await,
             Placed::Failed(cause) => return Err(cause),
         }
@@ -340,8 +340,11 @@ type Got = Result<(Slot, Watch), Sending>;
 /// The wallets that an order has been tried with.
 #[derive(Default)]
 struct Tries {
+    /// Those without tokens, and what the call reverts with there.
     lacking: Vec<i16>,
     revert: Option<Revert>,
+    /// The one that another process had just now.
+    busy: Option<i16>,
 }
 
 /// The call of an order, as a wallet makes it.

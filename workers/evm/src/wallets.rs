@@ -119,15 +119,21 @@ impl Wallets {
 
     /// Takes a place in the wallet with the least in flight, in the order of the calls, and waits for one until `until`.
     ///
-    /// Those in `tried` are not taken; when no other one takes orders, there is no wait.
-    pub(crate) async fn choose(self: &Arc<Self>, tried: &[i16], until: Instant) -> Result<Choice, WaitCause> {
+    /// Those in `tried` are not taken; when no other one takes orders, there is no wait. `busy` is taken if there is no
+    /// other.
+    pub(crate) async fn choose(
+        self: &Arc<Self>,
+        tried: &[i16],
+        busy: Option<i16>,
+        until: Instant,
+    ) -> Result<Choice, WaitCause> {
         let turn = timeout_at(until, self.turn.lock()).await;
         let _turn = turn.map_err(|_| self.view().cause(tried))?;
         loop {
             self.refresh().await?;
             {
                 let mut view = self.view();
-                if let Some(wallet) = view.pick(tried).cloned() {
+                if let Some(wallet) = view.pick(tried, busy).cloned() {
                     *view.chosen.entry(wallet.id).or_default() += 1;
                     return Ok(Choice {
                         wallets: Arc::clone(self),
@@ -167,12 +173,12 @@ impl Wallets {
 }
 
 impl View {
-    fn pick(&self, tried: &[i16]) -> Option<&Wallet> {
+    fn pick(&self, tried: &[i16], busy: Option<i16>) -> Option<&Wallet> {
         let load = |wallet: &Wallet| wallet.in_flight + self.chosen.get(&wallet.id).copied().unwrap_or_default();
         let usable = self.wallets.iter().filter(|wallet| {
             wallet.refusal.is_none() && !tried.contains(&wallet.id) && load(wallet) < wallet.in_flight_max
         });
-        usable.min_by_key(|wallet| load(wallet))
+        usable.min_by_key(|wallet| (busy == Some(wallet.id), load(wallet)))
     }
 
     /// Why none was picked.
