@@ -8,7 +8,7 @@ use tidegate_fhevm_stand_ins::chain::Mining;
 use super::{
     counter::{self, Counted},
     orders::{adopt, database},
-    process::{Process, Setup},
+    process::{Process, Role, Setup},
 };
 use crate::support::{campaign, eventually};
 
@@ -35,7 +35,13 @@ async fn lose_processes_at(step: &str, mining: Mining) {
         chain: counted.anvil.url().to_string(),
         contract: counted.contract,
         keys: vec![1],
+        role: Role::Work,
     };
+    let keeper = Setup {
+        role: Role::Keep,
+        ..setup.clone()
+    };
+    let _keeper = Process::start(&keeper, None);
     for kill in 0..kills {
         let times = rand::rng().random_range(1..=3);
         let mut process = Process::start(&setup, Some(&format!("{step}:{times}")));
@@ -66,6 +72,10 @@ async fn lose_processes_at(step: &str, mining: Mining) {
     assert_eq!(names.iter().copied().collect::<HashSet<_>>(), wanted);
     assert_eq!(names.len(), wanted.len(), "no request was counted twice");
     assert_eq!(counted.mined(wallet).await, wanted.len() as u64);
+    let longest = "select extract(epoch from max(a.sent_at - t.signed_at)) * 1000
+                   from evm.tx as t join evm.attempt as a using (wallet, nonce)";
+    let longest = database.number(longest).await;
+    assert!(longest <= 2000, "a nonce was unused for {longest} ms");
     let nonces = "select count(distinct nonce) = count(*) and max(nonce) + 1 = count(*) and min(nonce) = 0 from evm.tx";
     assert_eq!(database.text(nonces).await.unwrap(), "true");
 }

@@ -8,15 +8,21 @@ use std::{
 };
 
 use alloy::primitives::Address;
+use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use tidegate::{
     Stages, Tidegate,
     database::{self, PoolSettings},
     request::{Request, RequestError},
     stage::{Receipt, Sent, Transact},
 };
-use tidegate_evm::{Chain, LocalSigner, Mined, Order, Sender, Sending, Signer};
+use tidegate_evm::{
+    Chain, LocalSigner, Mined, Order, Sender, Sending, Signer,
+    keeper::{Keeper, KeeperOptions},
+    store::Store,
+};
 
 use super::{
     counter,
@@ -35,6 +41,16 @@ pub struct Setup {
     pub contract: Address,
     /// The numbers of its keys.
     pub keys: Vec<u8>,
+    pub role: Role,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Role {
+    /// Orders transactions for requests.
+    Work,
+    /// Keeps the wallets.
+    Keep,
 }
 
 /// A worker. It is killed when this is dropped.
@@ -112,7 +128,7 @@ impl Transact for Count {
     }
 }
 
-async fn work(setup: Setup) {
+async fn run(setup: Setup) {
     let pool = database::connect(&setup.database, &PoolSettings::default())
         .await
         .unwrap();
@@ -120,15 +136,23 @@ async fn work(setup: Setup) {
         .await
         .unwrap();
     let signer = |number: &u8| -> Arc<dyn Signer> { Arc::new(LocalSigner::from(key(*number))) };
-    let signers = setup.keys.iter().map(signer).collect();
+    let signers: Vec<_> = setup.keys.iter().map(signer).collect();
+    match setup.role {
+        Role::Work => work(pool, chain, signers, setup.contract).await,
+        Role::Keep => drop(
+            join_all(
+                signers
+                    .into_iter()
+                    .map(|signer| keep(pool.clone(), chain.clone(), signer)),
+            )
+            .await,
+        ),
+    }
+}
+
+async fn work(pool: PgPool, chain: Chain, signers: Vec<Arc<dyn Signer>>, contract: Address) {
     let sender = Sender::new(chain, pool.clone(), signers, options());
-    let stages = Stages::new().transact(
-        "direct",
-        Count {
-            sender,
-            contract: setup.contract,
-        },
-    );
+    let stages = Stages::new().transact("direct", Count { sender, contract });
     let worker = Tidegate::from_pool(pool)
         .worker(stages)
         .lease(Duration::from_secs(1))
@@ -137,10 +161,25 @@ async fn work(setup: Setup) {
     std::future::pending::<()>().await;
 }
 
+async fn keep(pool: PgPool, chain: Chain, signer: Arc<dyn Signer>) {
+    let mut options = KeeperOptions::default();
+    options.funds.rate = 1;
+    options.every = Duration::from_millis(250);
+    let keeper = Keeper::of(chain, Store::new(pool.clone()), signer, options)
+        .await
+        .unwrap()
+        .unwrap();
+    let singleton = Tidegate::from_pool(pool).singleton(keeper.singleton());
+    singleton
+        .run(async |epoch, stop| keeper.run(epoch, stop).await)
+        .await
+        .unwrap();
+}
+
 /// No test, but the body of [`Process`].
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_when_it_is_started_as_one() {
     if let Ok(setup) = env::var(SETUP) {
-        work(serde_json::from_str(&setup).unwrap()).await;
+        run(serde_json::from_str(&setup).unwrap()).await;
     }
 }
