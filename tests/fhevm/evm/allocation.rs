@@ -43,7 +43,7 @@ fn assert_mined(outcomes: &[Sending]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_at_once_give_each_order_one_nonce() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     let wallet = adopt(&database, &chain, 1, 1000).await;
     let orders = orders(&database, 200).await;
     let (one, other) = (
@@ -63,7 +63,7 @@ async fn two_processes_at_once_give_each_order_one_nonce() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_lease_has_ended_gets_no_nonce() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 4).await;
     let sender = sender(&chain, &database.pool, &[1]);
@@ -90,7 +90,7 @@ async fn a_request_whose_lease_has_ended_gets_no_nonce() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_waits_while_its_request_is_locked() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 2).await;
     let sender = sender(&chain, &database.pool, &[1]);
@@ -115,7 +115,7 @@ async fn an_order_waits_while_its_request_is_locked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_signature_takes_no_nonce() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 20).await;
     let fails = Arc::new(AtomicBool::new(true));
@@ -167,7 +167,7 @@ fn held() -> (Arc<Notify>, Arc<Notify>, impl tidegate_evm::Signer) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_lost_before_the_commit_leaves_no_nonce() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 1).await;
     let (reached, _, signer) = held();
@@ -186,7 +186,7 @@ async fn a_process_that_is_lost_before_the_commit_leaves_no_nonce() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_the_server_ends_is_repeated() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 3).await;
     let (reached, may, signer) = held();
@@ -222,7 +222,7 @@ async fn a_commit_whose_answer_is_lost_is_read() {
 
 async fn lose_a_commit(at: At) {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     let wallet = adopt(&database, &chain, 1, 64).await;
     // The lost session is still committing when its outcome is read: it waits for a lock of this test.
     database
@@ -260,7 +260,7 @@ async fn lose_a_commit(at: At) {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_transactions_are_under_way_than_a_wallet_may_have() {
     let (database, node) = (database().await, Node::start(false).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     let wallet = adopt(&database, &chain, 1, 5).await;
     let orders = orders(&database, 12).await;
     let (one, other) = (
@@ -289,7 +289,7 @@ async fn no_more_transactions_are_under_way_than_a_wallet_may_have() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wallet_that_is_not_in_use_takes_no_orders() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, 1).await;
     let mut hasty = options();
@@ -322,7 +322,7 @@ async fn a_wallet_that_is_not_in_use_takes_no_orders() {
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_go_to_the_wallet_with_the_least_under_way() {
     let (database, node) = (database().await, Node::start(false).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     let wallets = [
         adopt(&database, &chain, 1, 64).await,
         adopt(&database, &chain, 2, 64).await,
@@ -341,7 +341,7 @@ async fn orders_go_to_the_wallet_with_the_least_under_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     adopt(&database, &chain, 2, 64).await;
     let orders = orders(&database, 2).await;
@@ -372,7 +372,7 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wallet_that_another_process_holds_leaves_the_order_to_the_next_one() {
     let (database, node) = (database().await, Node::start(true).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let other = adopt(&database, &chain, 2, 64).await;
     let orders = orders(&database, 3).await;

@@ -105,6 +105,6 @@ where
     drop((from_client, to_client));
     if is_lost && matches!(at, At::Answer) {
         // The server goes on with its commit, which the client has left.
-        from_server.read(&mut [0; 64]).await.ok();
+        from_server.read_u8().await.ok();
     }
 }

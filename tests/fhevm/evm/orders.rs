@@ -1,6 +1,6 @@
 //! Databases with wallets, and claimed requests to order transactions for.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use alloy::{
     consensus::{Signed, TxEip1559},
@@ -44,9 +44,9 @@ pub async fn adopt(database: &TestDatabase, chain: &Chain, number: u8, in_flight
     address
 }
 
-/// The endpoints of a chain.
-pub async fn chain(urls: &[Url]) -> Chain {
-    Chain::connect(super::node::CHAIN, urls).await.unwrap()
+/// The chain of a node.
+pub async fn chain(url: &Url) -> Chain {
+    Chain::connect(super::node::CHAIN, slice::from_ref(url)).await.unwrap()
 }
 
 /// A sender with the keys of these numbers, which asks for receipts often.

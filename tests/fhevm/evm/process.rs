@@ -75,12 +75,6 @@ impl Process {
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().unwrap()
     }
-
-    /// Kills it.
-    pub fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
 }
 
 impl Drop for Process {

@@ -13,7 +13,7 @@ use crate::support::{TestDatabase, eventually};
 /// A chain that mines when it is told to, a wallet, and orders.
 async fn scene(count: usize) -> (TestDatabase, Node, Sender, Vec<Order>) {
     let (database, node) = (database().await, Node::start(false).await);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     let orders = orders(&database, count).await;
     let sender = sender(&chain, &database.pool, &[1]);
@@ -87,7 +87,7 @@ async fn a_lowest_transaction_that_is_refused_stops_new_orders() {
     send_and_leave(&database, &sender, &orders[0]).await;
     let mut hasty = options();
     hasty.patience = Duration::from_millis(500);
-    let chain = chain(&[node.url.clone()]).await;
+    let chain = chain(&node.url).await;
     let signer = Arc::new(LocalSigner::from(key(1)));
     let hasty = Sender::new(chain, database.pool.clone(), vec![signer], hasty);
     let outcome = hasty.send(&orders[1]).await;
