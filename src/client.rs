@@ -27,7 +27,7 @@ use crate::{
     error::StoreError,
     listener,
     news::Waiters,
-    request::{JsonText, Request, RequestId},
+    request::{JsonText, Request, RequestError, RequestId, Status},
     schema::{self, Migrations},
     stage::Stages,
     store::{Cancelled, Kind, Lease, Outlook, Store},
@@ -150,6 +150,19 @@ impl Tidegate {
     /// id or by the reference of its receipt.
     pub fn respond(&self, to: impl Into<Target>, response: &impl Serialize) -> Respond<'_> {
         Respond::new(&self.0, to.into(), json_text(response))
+    }
+
+    /// Fails a request that awaits its response, when the downstream takes its receipt back: false, and nothing has changed,
+    /// if none awaits a response there.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn fail(&self, to: impl Into<Target>, error: RequestError) -> Result<bool> {
+        let (id, reference) = to.into().parts();
+        let failed = self.store().fail_receipt(id, reference.as_deref(), &error).await?;
+        self.0.waiters.moved(failed.map(|id| (id, Status::Failure)));
+        Ok(failed.is_some())
     }
 
     /// Where a request stands; `None` for an unknown id.

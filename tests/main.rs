@@ -133,6 +133,7 @@ mod request {
     pub mod transitions;
 }
 mod respond {
+    pub mod failures;
     pub mod inbox;
     pub mod references;
     pub mod responses;

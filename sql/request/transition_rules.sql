@@ -27,7 +27,7 @@ create or replace function tidegate.transition_rules()
     ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),
     ('{proof}', 'receipt_received', 'completed', '{verdict_accepted}'),
     ('{proof}', 'receipt_received', 'failure', '{verdict_rejected}'),
-    ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error}'),
+    ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error,rejected}'),
     ('{decrypt,proof,direct}', 'receipt_received', 'timed_out', '{response_timed_out}')
   ) as rule(flows, from_status, to_status, causes)
   cross join unnest(rule.flows::text[]) as flow

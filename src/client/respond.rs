@@ -19,6 +19,16 @@ pub enum Target {
     Reference(String),
 }
 
+impl Target {
+    /// The id, or the reference.
+    pub(super) fn parts(self) -> (Option<RequestId>, Option<String>) {
+        match self {
+            Self::Id(id) => (Some(id), None),
+            Self::Reference(reference) => (None, Some(reference)),
+        }
+    }
+}
+
 impl From<RequestId> for Target {
     fn from(id: RequestId) -> Self {
         Self::Id(id)
@@ -81,10 +91,7 @@ impl<'a> IntoFuture for Respond<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (id, reference) = match self.to {
-                Target::Id(id) => (Some(id), None),
-                Target::Reference(reference) => (None, Some(reference)),
-            };
+            let (id, reference) = self.to.parts();
             let response = Response {
                 id,
                 reference,

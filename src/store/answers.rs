@@ -7,7 +7,7 @@ use sqlx::{FromRow, PgConnection, types::Json};
 use super::Store;
 use crate::{
     error::{Result, StoreError},
-    request::{RequestId, Status},
+    request::{RequestError, RequestId, Status},
 };
 
 /// A response, share or verdict of the downstream; as JSON, the body of `POST /v1/responses`.
@@ -92,6 +92,21 @@ impl Store {
         };
         let responded = query.fetch_one(transaction).await;
         self.errors.record(responded.map_err(StoreError::from), &self.pool)
+    }
+
+    /// Fails a request that awaits its response: `tidegate.fail_receipt`, of an id or of a receipt's reference. Returns
+    /// the request; none: none awaits a response there.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn fail_receipt(
+        &self,
+        id: Option<RequestId>,
+        reference: Option<&str>,
+        error: &RequestError,
+    ) -> Result<Option<RequestId>> {
+        run!(self, fetch_optional query_scalar "fail_receipt.sql"(id.map(|id| id.0), reference, error.to_json()))
     }
 
     /// Cancels a request that was not sent yet: `tidegate.cancel`.

@@ -141,6 +141,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ("set slo_p99_ms = 0", "kind_slo_is_a_millisecond_to_a_day"),
                 ("set retention = '-1 day'", "kind_retention_is_positive"),
                 ("set key_mode = 'random'", "kind_key_mode_is_known"),
+                ("set key_scope = 'all'", "kind_key_scope_is_known"),
                 (
                     "set key_mode = 'natural'",
                     "kind_has_key_paths_iff_its_keys_are_natural",

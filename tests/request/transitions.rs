@@ -51,8 +51,8 @@ fn causes(flow: &str, from: &str, to: &str) -> &'static [&'static str] {
             _ => &["response"],
         },
         // "Internal failure: any non-terminal", so a proof too.
-        ("receipt_received", "failure") if flow == "proof" => &["verdict_rejected", "internal_error"],
-        ("receipt_received", "failure") => &["internal_error"],
+        ("receipt_received", "failure") if flow == "proof" => &["verdict_rejected", "internal_error", "rejected"],
+        ("receipt_received", "failure") => &["internal_error", "rejected"],
         ("receipt_received", "timed_out") => &["response_timed_out"],
         _ => unreachable!(),
     }

@@ -88,6 +88,7 @@ pub const ACTS: &[&str] = &[
     "cancel",
     "respond_by_id",
     "respond_by_reference",
+    "fail_receipt",
     "expire_by_deadline",
     "expire_by_readiness",
     "expire_responses",
@@ -170,6 +171,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             "select outcome from tidegate.respond('1', reference => 'ref-{}')",
             random.random_range(0..10)
         ),
+        "fail_receipt" => format!("select tidegate.fail_receipt({}, null)", shared.one_id(random)),
         "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),
         "reset_all" => "select examined from tidegate.recover(reset_all => true, force => true)".to_owned(),

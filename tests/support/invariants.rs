@@ -42,7 +42,12 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
     ("decrypt", "receipt_received", "completed", "threshold_reached"),
     ("proof", "receipt_received", "completed", "verdict_accepted"),
     ("proof", "receipt_received", "failure", "verdict_rejected"),
-    ("decrypt proof direct", "receipt_received", "failure", "internal_error"),
+    (
+        "decrypt proof direct",
+        "receipt_received",
+        "failure",
+        "internal_error rejected",
+    ),
     (
         "decrypt proof direct",
         "receipt_received",
