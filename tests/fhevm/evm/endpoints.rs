@@ -1,20 +1,21 @@
 //! Endpoints that fail, lie and come back.
 
 use alloy::{
-    consensus::{SignableTransaction, TxEip1559},
-    eips::{BlockNumberOrTag, eip2718::Encodable2718},
-    network::TxSignerSync,
-    primitives::{Address, B256, Bytes, TxKind, U256, address, bytes, keccak256},
+    eips::BlockNumberOrTag,
+    primitives::{Address, B256, Bytes, U256, address, bytes, keccak256},
     rpc::types::{Filter, TransactionReceipt},
 };
 use serde_json::{Value, json};
 use tidegate_evm::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, fees::FeeBounds, node_error::Class};
 use tidegate_fhevm_stand_ins::{
-    chain::{Anvil, ChainOptions, Mining},
+    chain::Anvil,
     rpc_proxy::{Fault, RpcProxy, Rule},
 };
 
-use crate::support::eventually;
+use crate::{
+    anvil::{on_demand, signed},
+    support::eventually,
+};
 
 /// A chain with two endpoints.
 struct Two {
@@ -45,33 +46,6 @@ impl Two {
     }
 }
 
-async fn on_demand(chain_id: u64) -> Anvil {
-    let mining = Mining::OnDemand;
-    Anvil::start(ChainOptions {
-        chain_id,
-        mining,
-        ..ChainOptions::default()
-    })
-    .await
-    .unwrap()
-}
-
-/// A transaction that account 0 sends to itself.
-fn signed(anvil: &Anvil, nonce: u64) -> Bytes {
-    let key = &anvil.keys()[0];
-    let mut transaction = TxEip1559 {
-        chain_id: 31337,
-        nonce,
-        gas_limit: 21_000,
-        max_fee_per_gas: 10_000_000_000,
-        max_priority_fee_per_gas: 1,
-        to: TxKind::Call(key.address()),
-        ..TxEip1559::default()
-    };
-    let signature = key.sign_transaction_sync(&mut transaction).unwrap();
-    transaction.into_signed(signature).encoded_2718().into()
-}
-
 #[tokio::test]
 async fn an_endpoint_of_another_chain_is_not_used() {
     let (ours, other) = (on_demand(31337).await, on_demand(31338).await);
@@ -99,7 +73,7 @@ async fn an_endpoint_of_another_chain_is_not_used() {
         .unwrap();
     ours.mine(3).await.unwrap();
     assert_eq!(chain.block_number().await.unwrap(), 3);
-    assert_eq!(chain.send_raw(&signed(&ours, 0)).await.class, Class::Accepted);
+    assert_eq!(chain.send_raw(&signed(&ours, 0, |_| {})).await.class, Class::Accepted);
     assert_eq!(chain.read_everywhere::<Value>("eth_chainId", ()).await.len(), 1);
 }
 
@@ -196,7 +170,7 @@ async fn an_endpoint_far_behind_is_not_read_from_but_sends() {
     })
     .await;
     assert_eq!(two.chain.head(), 100);
-    two.chain.send_raw(&signed(&two.anvil, 0)).await;
+    two.chain.send_raw(&signed(&two.anvil, 0, |_| {})).await;
     assert_eq!(two.first.calls("eth_sendRawTransaction"), 1);
 }
 
@@ -242,7 +216,7 @@ async fn a_batch_keeps_its_order_and_is_halved_when_it_is_too_large() {
 async fn what_is_absent_everywhere_is_absent() {
     const METHOD: &str = "eth_getTransactionReceipt";
     let two = Two::new().await;
-    let raw = signed(&two.anvil, 0);
+    let raw = signed(&two.anvil, 0, |_| {});
     let hash = keccak256(&raw);
     two.chain.send_raw(&raw).await;
     two.anvil.mine(1).await.unwrap();
@@ -277,7 +251,7 @@ async fn what_is_absent_everywhere_is_absent() {
 async fn the_same_bytes_go_to_the_next_endpoint_while_nothing_is_certain() {
     const METHOD: &str = "eth_sendRawTransaction";
     let two = Two::new().await;
-    let raw = signed(&two.anvil, 0);
+    let raw = signed(&two.anvil, 0, |_| {});
     two.first.add(Rule::new(METHOD, Fault::DropAfter).times(1));
     assert_eq!(
         two.chain.send_raw(&raw).await.class,
@@ -298,7 +272,7 @@ async fn the_same_bytes_go_to_the_next_endpoint_while_nothing_is_certain() {
     assert_eq!(two.second.calls(METHOD), 1, "a certain answer is not asked for twice");
 
     two.first.add(Rule::new(METHOD, Fault::Swallow));
-    let swallowed = signed(&two.anvil, 1);
+    let swallowed = signed(&two.anvil, 1, |_| {});
     assert_eq!(two.chain.send_raw(&swallowed).await.class, Class::Accepted);
     let known: Option<Value> = two
         .chain

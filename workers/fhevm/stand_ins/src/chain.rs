@@ -25,7 +25,7 @@ use crate::target;
 use crate::rpc::Rpc;
 
 /// Runs a program until its own input ends: when the value is dropped, or the process that has it dies.
-const UNTIL_INPUT_ENDS: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!"#;
+const UNTIL_INPUT_ENDS: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!; wait 2>/dev/null"#;
 
 /// When blocks are made.
 #[derive(Clone, Copy, Debug)]
