@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use alloy::primitives::{Address, Bytes, U64};
 use alloy::rpc::types::{Block, TransactionReceipt};
+use alloy::signers::local::PrivateKeySigner;
 use anyhow::{Context as _, ensure};
 use tidegate_fhevm_stand_ins::chain::{ChainOptions, Mining};
 use tidegate_fhevm_stand_ins::client::Client;
-use tidegate_fhevm_stand_ins::fleet::{Fleet, Process};
+use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet, Process};
 use tidegate_fhevm_stand_ins::front::Front;
 use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
-use tidegate_fhevm_stand_ins::rpc::Rpc;
 use tidegate_fhevm_stand_ins::workload::{REJECTED, Work, work};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
@@ -27,8 +27,14 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Where the first worker is killed: between the commit of its transactions and their broadcast.
 const FAILPOINT: &str = "committed:30";
 
-/// How many requests have ended when the newest blocks are replaced.
-const BEFORE_REORG: usize = 60;
+/// How many requests have ended, at least, when the newest blocks are replaced.
+const BEFORE_REORG: usize = 20;
+
+/// How many blocks are replaced.
+const DEPTH: u64 = 2;
+
+/// How many transactions of the wallets these have, at least.
+const DROPPED_MIN: usize = 5;
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -55,7 +61,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let database = Database::start().await?;
     let program = std::env::current_exe()?.with_file_name("tidegate-fhevm");
     let fleet = Fleet::new(&program, &database.url, &network, &wallets).await?;
-    let nodes = [fleet.serve().await?, fleet.serve().await?];
+    let nodes = [fleet.serve(ANY).await?, fleet.serve(ANY).await?];
     let mut doomed = fleet.work(Some(FAILPOINT))?;
     let mut workers: Vec<Process> = vec![fleet.work(None)?];
     let front = Front::start(nodes.iter().filter_map(|node| node.url.clone()).collect()).await?;
@@ -78,14 +84,18 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         });
     }
     let mut took = Vec::new();
+    let mut reorganised = false;
     while let Some(outcome) = running.join_next().await {
         took.push(outcome??);
-        if took.len() == BEFORE_REORG {
-            let dropped = transactions(&network, 2).await?;
-            network.chain.reorg(2).await?;
-            say(format!(
-                "a reorganisation of depth 2 has dropped {dropped} transactions"
-            ));
+        if !reorganised && took.len() >= BEFORE_REORG {
+            let dropped = newest(&network, &wallets).await?;
+            if dropped >= DROPPED_MIN {
+                network.chain.reorg(DEPTH).await?;
+                reorganised = true;
+                say(format!(
+                    "a reorganisation of depth {DEPTH} has dropped {dropped} transactions of the wallets"
+                ));
+            }
         }
         if workers.len() == 1 && !doomed.runs() {
             workers.push(fleet.work(None)?);
@@ -93,6 +103,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         }
     }
     doomed.ended().await?;
+    ensure!(
+        reorganised,
+        "no {DEPTH} blocks had {DROPPED_MIN} transactions: there was no reorganisation"
+    );
     took.sort();
     let (half, most) = (took[took.len() / 2], took[took.len() - 1]);
     say(format!(
@@ -109,25 +123,23 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many transactions the newest blocks have.
-async fn transactions(network: &Network, blocks: u64) -> anyhow::Result<usize> {
+/// How many transactions of the wallets the newest blocks have.
+async fn newest(network: &Network, wallets: &[PrivateKeySigner]) -> anyhow::Result<usize> {
     let head = network.chain.block_number().await?;
     let mut count = 0;
-    for number in head + 1 - blocks..=head {
-        count += network
-            .chain
-            .block(number)
-            .await?
-            .context("no such block")?
-            .transactions
-            .len();
+    for number in head + 1 - DEPTH..=head {
+        let block = network.chain.block(number).await?.context("no such block")?;
+        let senders = block.transactions.txns().map(|transaction| transaction.inner.signer());
+        count += senders
+            .filter(|sender| wallets.iter().any(|wallet| wallet.address() == *sender))
+            .count();
     }
     Ok(count)
 }
 
 /// Reads all blocks, and counts the successful transactions of each request by its call.
 async fn compare(network: &Network, works: &[Arc<Work>]) -> anyhow::Result<()> {
-    let rpc = Rpc::new(network.chain.url().clone());
+    let rpc = network.chain.rpc();
     let mut found: HashMap<(Address, Bytes), usize> = HashMap::new();
     for number in 0..=network.chain.block_number().await? {
         let block: Block = rpc.call("eth_getBlockByNumber", (U64::from(number), true)).await?;

@@ -9,6 +9,8 @@ use std::time::Duration;
 use alloy::primitives::hex;
 use alloy::signers::local::PrivateKeySigner;
 use anyhow::{Context as _, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -19,6 +21,9 @@ use crate::network::Network;
 
 /// How long a program may take to start or to end.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// An address with any free port.
+pub const ANY: &str = "127.0.0.1:0";
 
 /// What all programs of a relayer share: the database, the configuration, the keys.
 #[derive(Debug)]
@@ -87,16 +92,14 @@ impl Fleet {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Starts a node on a free port.
+    /// Starts a node at an address.
     ///
     /// # Errors
     ///
     /// When it does not listen.
-    pub async fn serve(&self) -> anyhow::Result<Process> {
+    pub async fn serve(&self, at: &str) -> anyhow::Result<Process> {
         let mut command = self.command();
-        command
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped());
+        command.args(["serve", "--listen", at]).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
         let line = timeout(TIME_LIMIT, lines.next_line())
@@ -153,6 +156,20 @@ impl Process {
     /// When it cannot be waited for.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
+    }
+
+    /// Asks it to stop, with SIGTERM, and waits until it has.
+    ///
+    /// # Errors
+    ///
+    /// When it does not stop, or not without an error.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let id = self.child.id().context("the process has ended already")?;
+        kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
+        let status = timeout(TIME_LIMIT, self.child.wait()).await;
+        let status = status.context("a process does not stop")??;
+        ensure!(status.success(), "a process stopped with {status}");
+        Ok(())
     }
 
     /// Waits until it has ended by itself.

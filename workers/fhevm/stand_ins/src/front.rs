@@ -71,8 +71,9 @@ async fn forward(State(nodes): State<Arc<Nodes>>, request: Request) -> Response 
         return StatusCode::BAD_REQUEST.into_response();
     };
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    for _ in &nodes.urls {
-        let node = &nodes.urls[nodes.next.fetch_add(1, Ordering::Relaxed) % nodes.urls.len()];
+    let first = nodes.next.fetch_add(1, Ordering::Relaxed) % nodes.urls.len();
+    let (last, turn) = nodes.urls.split_at(first);
+    for node in turn.iter().chain(last) {
         let Ok(url) = node.join(path) else { continue };
         let call = nodes.client.request(head.method.clone(), url);
         let answer = call.headers(head.headers.clone()).body(body.clone()).send().await;

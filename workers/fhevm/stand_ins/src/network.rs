@@ -7,7 +7,6 @@ use crate::deploy::Operator;
 use crate::gateway::{Gateway, GatewayOptions};
 use crate::host::{Host, HostOptions};
 use crate::kms::Kms;
-use crate::rpc::Rpc;
 
 /// What a network is like.
 #[derive(Clone, Debug)]
@@ -84,7 +83,7 @@ impl Network {
             coprocessor_threshold: options.coprocessors,
         };
         let chain = Anvil::start(options.gateway).await?;
-        let rpc = Rpc::new(chain.url().clone());
+        let rpc = chain.rpc().clone();
         let mut operator = Operator::new(&rpc).await?;
         let gateway = Gateway::deploy(&mut operator, &signers).await?;
         let mut hosts = Vec::new();
@@ -96,7 +95,7 @@ impl Network {
                 signers: &signers,
                 storage_url: options.storage_url.clone(),
             };
-            let mut operator = Operator::new(&Rpc::new(chain.url().clone())).await?;
+            let mut operator = Operator::new(chain.rpc()).await?;
             let host_contracts = Host::deploy(&mut operator, &options).await?;
             // The relayer reads keys at the finalized block.
             chain.mine(2 * u64::from(host.slots_in_an_epoch)).await?;

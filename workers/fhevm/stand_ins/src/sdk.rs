@@ -7,7 +7,7 @@ use alloy::primitives::U256;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tidegate_fhevm_stand_ins::coprocessor::{EUINT64, handles};
-use tidegate_fhevm_stand_ins::fleet::Fleet;
+use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
 use tidegate_fhevm_stand_ins::front::Front;
 use tidegate_fhevm_stand_ins::keys::Keys;
 use tidegate_fhevm_stand_ins::kms::clear_value;
@@ -40,7 +40,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let database = Database::start().await?;
     let program = std::env::current_exe()?.with_file_name("tidegate-fhevm");
     let fleet = Fleet::new(&program, &database.url, &network, &wallets).await?;
-    let mut nodes = [fleet.serve().await?, fleet.serve().await?];
+    let mut nodes = [fleet.serve(ANY).await?, fleet.serve(ANY).await?];
     let _workers = [fleet.work(None)?, fleet.work(None)?];
     let urls = nodes.iter().filter_map(|node| node.url.clone());
     let front = Front::start(urls.collect()).await?;

@@ -24,7 +24,7 @@ const HOST: u64 = 31337;
 
 async fn network() -> (Network, Rpc, Address) {
     let mut network = Network::start(&NetworkOptions::default()).await.unwrap();
-    let rpc = Rpc::new(network.chain.url().clone());
+    let rpc = network.chain.rpc().clone();
     let sender = network.chain.keys()[0].address();
     network.gateway.fund(&mut network.operator, sender, 100).await.unwrap();
     (network, rpc, sender)
