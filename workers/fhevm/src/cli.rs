@@ -1,7 +1,11 @@
 //! The command line: one file a command.
 
+mod check;
 mod init;
 mod serve;
+mod wallet;
+mod watch;
+mod work;
 
 use std::path::PathBuf;
 
@@ -35,6 +39,14 @@ pub(crate) enum Command {
     Init,
     /// Serve the relayer's HTTP API, and Tidegate's own
     Serve(serve::Serve),
+    /// Check and send requests from the wallets of the configuration, and watch the gateway
+    Work(work::Work),
+    /// Watch the gateway without sending: apply the answers of requests, and read the key's place
+    Watch,
+    /// Manage the wallets that requests are sent from
+    #[command(subcommand)]
+    Wallet(wallet::Wallet),
+    Check(check::Check),
     /// Stop the private PostgreSQL server in a directory once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
@@ -48,6 +60,10 @@ impl Command {
         match self {
             Self::Init => init::run(global).await,
             Self::Serve(serve) => serve.run(global).await,
+            Self::Work(work) => work.run(global).await,
+            Self::Watch => watch::run(global).await,
+            Self::Wallet(wallet) => wallet.run(global).await,
+            Self::Check(check) => check.run(global).await,
             // It blocks, so `main` runs it without a runtime.
             Self::EmbeddedPostgresKeeper { .. } => Ok(()),
         }

@@ -1,0 +1,54 @@
+//! `tidegate-fhevm check`
+
+use alloy::eips::BlockNumberOrTag;
+use anyhow::{Context, ensure};
+use clap::Args;
+use tidegate::database::PoolSettings;
+use tidegate_evm::{
+    checker::{self, Expected},
+    store::Store,
+};
+use tidegate_fhevm::{chains::Chains, store::Store as References};
+
+use super::GlobalArgs;
+
+/// Compares the gateway chain with the requests: each has one transaction, and no wallet has a gap.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The first block to read [default: the first one that has a transaction of a wallet]
+    #[arg(long, value_name = "BLOCK")]
+    from: Option<u64>,
+    /// Nothing is on its way: each nonce that was taken has to be mined
+    #[arg(long)]
+    at_rest: bool,
+}
+
+impl Check {
+    pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
+        let config = global.config()?;
+        let (database, _location) = global.open(&PoolSettings::default()).await?;
+        let references = References::new(database.pool().clone());
+        let chains = Chains::connect(&config).await?;
+        let wallets = Store::new(database.pool().clone())
+            .expected(config.gateway.chain_id)
+            .await?;
+        let expected = Expected {
+            wallets,
+            requests: references.expected(&chains.contracts).await?,
+            at_rest: self.at_rest,
+        };
+        let head = chains
+            .gateway
+            .header(BlockNumberOrTag::Latest)
+            .await?
+            .context("the chain has no block")?;
+        let from = match self.from {
+            Some(from) => from,
+            None => references.first_block().await?.unwrap_or(head.number),
+        };
+        let report = checker::check(&chains.gateway, &expected, from..=head.number).await?;
+        println!("{report}");
+        ensure!(report.violations.is_empty(), "{} violations", report.violations.len());
+        Ok(())
+    }
+}
