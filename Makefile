@@ -91,6 +91,12 @@ contracts: ## Compile the contracts that the tests of the fhEVM relayer run agai
 	tests/fhevm/prepare
 	node workers/fhevm/stand_ins/compile.mjs "$(TARGET)/fhevm" workers/fhevm/stand_ins/artefacts
 
+.PHONY: fuzz-fhevm
+fuzz-fhevm: setup ## Run an API fuzzer against a node of the fhEVM relayer (MAX_EXAMPLES=50, DOCUMENT=another OpenAPI document)
+	tests/clients/prepare
+	cargo build -p tidegate-fhevm
+	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/fhevm/fuzz/run $(DOCUMENT)
+
 .PHONY: test-long
 test-long: setup-tests ## Run every test, random campaigns in their long form: some eight minutes
 	TIDEGATE_TESTS=long cargo test

@@ -6,6 +6,10 @@ use jsonschema::Validator;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
+use tidegate_fhevm::request::Family;
+
+use super::node::{Node, database};
+
 static FACTS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../fixtures/answers.json")).unwrap());
 
@@ -164,4 +168,39 @@ fn the_facts_are_those_of_the_original_where_its_document_is_at_hand() {
         }
     }
     assert_eq!(compared, 46);
+}
+
+#[tokio::test]
+async fn the_served_document_names_every_answer_of_the_original_with_its_labels() {
+    let database = database().await;
+    let node = Node::start(&database).await;
+    let served: Value = reqwest::get(format!("{}/openapi.json", node.url))
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert!(
+        served["paths"]["/v1/{kind}"]["post"].is_object(),
+        "Tidegate's own calls"
+    );
+    for (call, answers) in FACTS["answers"].as_object().unwrap() {
+        let (method, path) = call.split_once(' ').unwrap();
+        let operation = &served["paths"][path][method.to_lowercase()];
+        if let Some(family) = Family::ALL
+            .into_iter()
+            .find(|family| method == "POST" && family.path() == path)
+        {
+            let example = &operation["requestBody"]["content"]["application/json"]["example"];
+            assert_eq!(node.post(family, example).await.status, 202, "{path}");
+        }
+        for (status, fact) in answers.as_object().unwrap() {
+            let schema = &operation["responses"][status]["content"]["application/json"]["schema"];
+            assert!(schema.is_object(), "{call} {status}");
+            let label = &schema["properties"]["error"]["properties"]["label"]["enum"];
+            for word in fact["labels"].as_array().into_iter().flatten() {
+                assert!(label.as_array().unwrap().contains(word), "{call} {status}: {word}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod health;
 mod keyurl;
+mod openapi;
 mod poll;
 mod submit;
 mod version;
@@ -15,6 +16,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::Bytes,
     extract::{Path, Request, State},
     http::header::{CACHE_CONTROL, HeaderValue},
     middleware,
@@ -50,6 +52,8 @@ struct Inner {
     twins: Twins,
     key_url: KeyUrl,
     dependencies: Dependencies,
+    /// The API's document, as text.
+    document: Bytes,
 }
 
 impl Relayer {
@@ -60,6 +64,8 @@ impl Relayer {
             twins: config.twins,
             key_url: KeyUrl::new(&store, &config.keyurl),
             dependencies: Dependencies::new(store.clone(), &config.gateway).await,
+            // A configuration has at least one.
+            document: openapi::document(config.host_chains.first().map_or(0, |chain| chain.chain_id)).into(),
             store,
         }))
     }
@@ -70,7 +76,8 @@ impl Relayer {
             .route("/v2/keyurl", get(keyurl::key_url))
             .route("/liveness", get(health::liveness))
             .route("/healthz", get(health::health))
-            .route("/version", get(version::version));
+            .route("/version", get(version::version))
+            .route("/openapi.json", get(openapi::openapi));
         for family in Family::ALL {
             let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
             let poll = move |State(relayer), Path(job_id): Path<String>| poll::poll(relayer, family, job_id);
