@@ -32,7 +32,7 @@ async fn lose_processes_at(step: &str, mining: Mining) {
             .unwrap();
     let setup = Setup {
         database: database.url.clone(),
-        chain: counted.anvil.url().to_string(),
+        endpoints: vec![counted.anvil.url().to_string()],
         contract: counted.contract,
         keys: vec![1],
         role: Role::Work,

@@ -15,8 +15,9 @@ use tidegate_fhevm_stand_ins::{
 };
 
 use super::{
+    counter,
     orders::CONTRACT,
-    scene::{Scene, calldata, outcomes},
+    scene::{Scene, outcomes},
 };
 use crate::support::eventually;
 
@@ -178,7 +179,7 @@ async fn an_orders_own_transaction_of_a_former_life_is_adopted() {
     scene.proxy.add(Rule::new(SEND, REFUSED));
     let orders = scene.orders(1).await;
     let sends = scene.begin(&orders).await;
-    scene.foreign(0, CONTRACT, calldata(orders[0].request)).await;
+    scene.foreign(0, CONTRACT, counter::count(orders[0].request)).await;
     scene.anvil.mine(1).await.unwrap();
     keeper.step(1).await.unwrap();
     assert_eq!(

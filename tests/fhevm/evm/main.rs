@@ -18,5 +18,6 @@ mod orders;
 mod outcomes;
 mod process;
 mod resume;
+mod scenarios;
 mod scene;
 mod watcher;

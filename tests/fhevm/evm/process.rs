@@ -23,6 +23,8 @@ use tidegate_evm::{
     keeper::{Keeper, KeeperOptions},
     store::Store,
 };
+use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::{
     counter,
@@ -36,8 +38,8 @@ const SETUP: &str = "EVM_TEST_WORKER";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setup {
     pub database: String,
-    /// An endpoint of the chain.
-    pub chain: String,
+    /// The endpoints of the chain.
+    pub endpoints: Vec<String>,
     pub contract: Address,
     /// The numbers of its keys.
     pub keys: Vec<u8>,
@@ -53,7 +55,7 @@ pub enum Role {
     Keep,
 }
 
-/// A worker. It is killed when this is dropped.
+/// A worker. It is killed when this is dropped, and ends when this process does.
 pub struct Process(Child);
 
 impl Process {
@@ -63,6 +65,7 @@ impl Process {
         command
             .args(["--exact", "process::a_worker_when_it_is_started_as_one", "--nocapture"])
             .env(SETUP, serde_json::to_string(setup).unwrap())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if let Some(failpoint) = failpoint {
@@ -126,9 +129,8 @@ async fn run(setup: Setup) {
     let pool = database::connect(&setup.database, &PoolSettings::default())
         .await
         .unwrap();
-    let chain = Chain::connect(super::node::CHAIN, &[setup.chain.parse().unwrap()])
-        .await
-        .unwrap();
+    let endpoints: Vec<Url> = setup.endpoints.iter().map(|url| url.parse().unwrap()).collect();
+    let chain = Chain::connect(super::node::CHAIN, &endpoints).await.unwrap();
     let signer = |number: &u8| -> Arc<dyn Signer> { Arc::new(LocalSigner::from(key(*number))) };
     let signers: Vec<_> = setup.keys.iter().map(signer).collect();
     match setup.role {
@@ -163,17 +165,18 @@ async fn keep(pool: PgPool, chain: Chain, signer: Arc<dyn Signer>) {
         .await
         .unwrap()
         .unwrap();
-    let singleton = Tidegate::from_pool(pool).singleton(keeper.singleton());
-    singleton
-        .run(async |epoch, stop| keeper.run(epoch, stop).await)
-        .await
-        .unwrap();
+    let tidegate = Tidegate::from_pool(pool);
+    keeper.keep(&tidegate, CancellationToken::new()).await.unwrap();
 }
 
 /// No test, but the body of [`Process`].
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_when_it_is_started_as_one() {
     if let Ok(setup) = env::var(SETUP) {
+        std::thread::spawn(|| {
+            std::io::read_to_string(std::io::stdin()).ok();
+            std::process::exit(1);
+        });
         run(serde_json::from_str(&setup).unwrap()).await;
     }
 }

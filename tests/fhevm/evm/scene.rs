@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use alloy::{
     eips::BlockNumberOrTag,
     primitives::{Address, B256, Bytes, U64, U256},
-    sol,
     sol_types::SolCall,
 };
 use futures_util::future::join_all;
@@ -20,6 +19,7 @@ use tidegate_evm::{
     store::Store,
 };
 use tidegate_fhevm_stand_ins::{
+    abi::Counter,
     artefacts::artefact,
     chain::{Anvil, ChainOptions, Mining},
     rpc_proxy::RpcProxy,
@@ -27,13 +27,11 @@ use tidegate_fhevm_stand_ins::{
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-use super::orders::{self, CONTRACT, key};
+use super::{
+    counter,
+    orders::{self, CONTRACT, key},
+};
 use crate::support::TestDatabase;
-
-sol! {
-    function count(bytes32 order);
-    function counts(bytes32 order) returns (uint256);
-}
 
 /// What a test's chain has: a counter at [`CONTRACT`], and a wallet with the key 1.
 pub struct Scene {
@@ -43,13 +41,6 @@ pub struct Scene {
     /// Through the proxy.
     pub chain: Chain,
     pub wallet: Address,
-}
-
-/// The input by which a request is counted.
-pub fn calldata(request: RequestId) -> Bytes {
-    let mut order = [0; 32];
-    order[..16].copy_from_slice(request.0.as_bytes());
-    countCall { order: order.into() }.abi_encode().into()
 }
 
 /// Small enough for an account of a test.
@@ -123,7 +114,7 @@ impl Scene {
     pub async fn orders(&self, count: usize) -> Vec<Order> {
         let mut orders = orders::orders(&self.database, count).await;
         for order in &mut orders {
-            order.calldata = calldata(order.request);
+            order.calldata = counter::count(order.request);
         }
         orders
     }
@@ -218,7 +209,7 @@ impl Scene {
             ExpectedRequest {
                 id,
                 to: CONTRACT,
-                calldata: calldata(id),
+                calldata: counter::count(id),
                 sends: if status == "completed" {
                     Sends::One
                 } else {
@@ -246,9 +237,8 @@ impl Scene {
 
     /// How often the chain has counted a request.
     pub async fn counted(&self, request: RequestId) -> u64 {
-        let order = calldata(request)[4..36].to_vec();
-        let input = countsCall {
-            order: B256::from_slice(&order),
+        let input = Counter::countsCall {
+            order: counter::name(request),
         };
         let call = tidegate_evm::CallRequest::default()
             .to(CONTRACT)

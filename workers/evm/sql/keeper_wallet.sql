@@ -1,11 +1,11 @@
 -- keeper_wallet: A wallet as its keeper sees it; no row when another epoch keeps it.
 --
 -- `copied`: this is another PostgreSQL cluster than the one that adopted the wallet, or another timeline of it.
--- `gas_limit`: the greatest of the last 64 transactions.
+-- `gas_limit`: the greatest of the last 64 transactions. `is_open`: whether that of `settled_nonce` is not mined.
 create or replace function evm.keeper_wallet(p_wallet smallint, p_epoch bigint)
   returns table (
     state text, unfunded_cause text, in_flight_max integer, next_nonce bigint, settled_nonce bigint, copied boolean,
-    gas_limit bigint, at timestamptz
+    gas_limit bigint, at timestamptz, is_open boolean
   )
   language sql volatile
   as $$
@@ -18,7 +18,10 @@ create or replace function evm.keeper_wallet(p_wallet smallint, p_epoch bigint)
         from (
           select t.gas_limit from evm.tx as t where t.wallet = p_wallet order by t.nonce desc limit 64
         ) as n
-      ), tidegate.clock()
+      ), tidegate.clock(), exists (
+        select from evm.tx as t
+        where t.wallet = p_wallet and t.nonce = k.settled_nonce and t.state in ('signed', 'sent')
+      )
     from evm.wallet as w
     join evm.keeper as k on k.wallet = w.id and k.epoch = p_epoch
     cross join evm.cluster() as c

@@ -22,6 +22,7 @@ use alloy::{
 };
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use tidegate::Tidegate;
 use tokio_util::sync::CancellationToken;
 
 use self::{bump::Stuck, funds::Funds};
@@ -161,14 +162,23 @@ impl Keeper {
         }))
     }
 
-    /// The name of the singleton under which the wallet is kept.
-    #[must_use]
-    pub fn singleton(&self) -> String {
-        format!("evm_keeper_{}", self.wallet)
+    /// Keeps the wallet whenever no other process does, until `stop`.
+    ///
+    /// # Errors
+    ///
+    /// An error of the database that does not pass by itself.
+    pub async fn keep(self, tidegate: &Tidegate, stop: CancellationToken) -> Result<(), tidegate::Error> {
+        let singleton = tidegate.singleton(format!("evm_keeper_{}", self.wallet)).until(stop);
+        let keeper = Arc::new(self);
+        let task = move |epoch, stop| {
+            let keeper = Arc::clone(&keeper);
+            async move { keeper.run(epoch, stop).await }
+        };
+        singleton.run(task).await
     }
 
     /// Keeps the wallet under an epoch of the singleton until `stop`, or until a newer epoch does.
-    pub async fn run(&self, epoch: i64, stop: CancellationToken) {
+    async fn run(&self, epoch: i64, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(self.options.every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -221,7 +231,9 @@ impl Keeper {
             .kept_wallet(self.wallet, epoch)
             .await?
             .ok_or(KeeperError::Superseded)?;
-        let known = self.memory().open_from.unwrap_or(wallet.settled_nonce);
+        // A watcher may have opened it again since.
+        let remembered = self.memory().open_from.filter(|_| !wallet.is_open);
+        let known = remembered.unwrap_or(wallet.settled_nonce);
         if latest < wallet.next_nonce && latest >= wallet.settled_nonce {
             let dropped = self.store.reopen(self.wallet, epoch, latest, head.number.to()).await?;
             if dropped > 0 {

@@ -136,15 +136,9 @@ pub async fn run(
     let stages = stages(tidegate, config, chains, signers);
     let worker = tidegate.worker(stages).concurrency(CONCURRENCY.max(in_flight.sum()));
     let working = async { anyhow::Ok(worker.run_until(stop.cancelled()).await?) };
-    let keeping = try_join_all(keepers.iter().map(|keeper| {
-        let singleton = tidegate.singleton(keeper.singleton()).until(stop.clone());
-        async {
-            anyhow::Ok(
-                singleton
-                    .run(async |epoch, cancelled| keeper.run(epoch, cancelled).await)
-                    .await?,
-            )
-        }
+    let keeping = try_join_all(keepers.into_iter().map(async |keeper| {
+        keeper.keep(tidegate, stop.clone()).await?;
+        anyhow::Ok(())
     }));
     tokio::try_join!(working, keeping)?;
     Ok(())

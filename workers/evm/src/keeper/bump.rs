@@ -86,6 +86,12 @@ impl Keeper {
         })
     }
 
+    /// Whether a block was made without a transaction that a pool should have.
+    pub(super) fn is_passed_over(&self, view: &View, slot: &OpenSlot) -> bool {
+        let stuck = self.memory().stuck;
+        stuck.is_some_and(|stuck| (stuck.nonce, stuck.n) == (slot.nonce, slot.n) && view.head > stuck.head)
+    }
+
     /// Whether the lowest transaction is in a pool for too long, while blocks are made.
     fn is_stuck(&self, view: &View) -> bool {
         let lowest = view.unmined().next();

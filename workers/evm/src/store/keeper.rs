@@ -24,6 +24,8 @@ pub(crate) struct KeptWallet {
     pub(crate) copied: bool,
     /// The greatest gas limit of its last transactions.
     pub(crate) gas_limit: Option<u64>,
+    /// Whether the transaction of `settled_nonce` is not mined.
+    pub(crate) is_open: bool,
     /// When it was read, by the database's clock.
     pub(crate) at: DateTime<Utc>,
 }
@@ -96,6 +98,7 @@ impl Store {
                 settled_nonce: unsigned(&row, "settled_nonce")?,
                 copied: row.try_get("copied")?,
                 gas_limit: gas_limit.and_then(|limit| limit.try_into().ok()),
+                is_open: row.try_get("is_open")?,
                 at: row.try_get("at")?,
             })
         });
