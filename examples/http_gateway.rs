@@ -1,4 +1,5 @@
-//! An HTTP API of one's own in front of Tidegate, with a worker in the same process. Ctrl-C stops both.
+//! An HTTP API of one's own beside `/v1`, with a worker in the same process. Ctrl-C stops both, and finishes the calls
+//! under way.
 //!
 //! `curl -i -d '"7 to Ann"' -H 'Content-Type: application/json' -H 'Idempotency-Key: a' http://127.0.0.1:PORT/transfers`
 
@@ -14,6 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 use tidegate::{
     Kind, Stages, Submitted, Tidegate,
+    node::{NodeOptions, on_signal},
     request::{Request, RequestId},
     retry_after::RetryAfter,
     stage::Sent,
@@ -69,12 +71,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let router = Router::new()
         .route("/transfers", post(submit))
         .route("/transfers/{id}", get(read));
-    tokio::spawn(axum::serve(listener, router.with_state(tidegate.clone())).into_future());
+    let node = tidegate.node(NodeOptions::default());
+    let router = router.with_state(tidegate.clone()).merge(node.router());
 
     let stages = Stages::new().send("transfer", |request: Request<String>| async move {
         Sent::response(format!("paid {}", request.payload))
     });
-    tidegate.worker(stages).run_until(tokio::signal::ctrl_c()).await?;
+    let worker = tidegate.worker(stages).start().await?;
+    node.serve(listener, router, on_signal()?).await?;
+    worker.stop().await?;
     println!("stopped");
     Ok(())
 }

@@ -89,6 +89,12 @@ impl Tidegate {
         }))
     }
 
+    /// The URL of the database, if it was given.
+    #[cfg(feature = "server")]
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.0.url.as_deref()
+    }
+
     /// A method for each SQL function.
     #[doc(hidden)]
     #[must_use]

@@ -137,10 +137,15 @@ pub(crate) fn redirect(pool: &PgPool, server: &PgConnectOptions) -> bool {
     moves
 }
 
-/// Another pool to the same server, connected when it is first used.
-pub(crate) fn own_pool(pool: &PgPool, connections: u32) -> PgPool {
-    let options = pool.options().clone().min_connections(0).max_connections(connections);
-    options.connect_lazy_with(PgConnectOptions::clone(&pool.connect_options()))
+/// Another pool to the same server, connected when it is first used; with a name of its own, if one is given.
+pub(crate) fn own_pool(pool: &PgPool, connections: u32, application_name: Option<&str>) -> PgPool {
+    let options = PgConnectOptions::clone(&pool.connect_options());
+    let options = match application_name {
+        Some(name) => options.application_name(name),
+        None => options,
+    };
+    let settings = pool.options().clone().min_connections(0).max_connections(connections);
+    settings.connect_lazy_with(options)
 }
 
 /// The host and port of a server, or the directory of its socket.

@@ -15,6 +15,8 @@ mod json;
 mod limits;
 mod list;
 mod metrics;
+mod node;
+mod node_options;
 mod openapi;
 mod options;
 mod origin;
@@ -40,34 +42,28 @@ use axum::{
     http::{Method, Uri},
     middleware,
 };
-use tokio::sync::Semaphore;
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
-use self::{
-    access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics, outlooks::Outlooks,
-    problem::Problem,
-};
 pub use self::{
+    access::{Caller, Refusal},
+    limits::Permit,
     metrics::metrics_router,
-    options::HttpOptions,
+    node::Node,
+    node_options::{Keys, NodeOptions},
+    options::{ConnectionOptions, HttpOptions},
+    problem::Problem,
     routes::document,
-    server::{ConnectionOptions, serve, serve_within},
+    server::{serve, serve_within},
 };
+use self::{events::Streams, limits::Admission};
 use crate::{
     api_key::Scope,
-    gate::Gates,
-    listener::Subscriber,
-    news::{Announcer, Waiters},
     request::{RequestId, Status},
     store::Store,
 };
 
 /// How many calls of `/v1/admin` may be under way; they do not count against the other limit.
 const ADMIN_CALLS: usize = 16;
-
-/// Connections for operators, API keys, gates, readiness and metrics, so that repairing an overloaded node does not
-/// wait for the connections that are in use.
-const OPERATORS_CONNECTIONS: u32 = 2;
 
 /// The application name of a node's listening connection: `tidegate.gate_copy` counts the nodes by it, because they
 /// share the room behind a gate.
@@ -79,15 +75,7 @@ struct Api {
     /// The node's store; for the calls of operators, the one with their own connections.
     store: Store,
     node: Node,
-    submitter: Submitter,
-    /// Permits for reading a request by its id; their number leaves connections to the other calls.
-    lookups: Arc<Semaphore>,
-    metrics: Arc<NodeMetrics>,
-    body_limit: usize,
     streams: Arc<Streams>,
-    /// Reads the outlook of requests whose callers have waited.
-    outlooks: Outlooks,
-    wait_max: Duration,
     /// The API's document, as text.
     document: Bytes,
 }
@@ -103,78 +91,25 @@ impl Api {
 /// The whole API over one database, for a server that receives no notifications: waiting callers are answered when the
 /// node polls, within about a second.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
-    Node::new(store, options).router(options)
-}
-
-/// A node of the API. Cheap to clone; clones share their state.
-#[derive(Clone)]
-pub struct Node {
-    store: Store,
-    operators: Store,
-    waiters: Waiters,
-    announcer: Announcer,
-    gates: Gates,
+    Node::new(store, NodeOptions::default().http(options.clone())).router()
 }
 
 impl Node {
-    /// A node over one database. It starts to read the gates; for callers within a runtime.
-    #[must_use]
-    pub fn new(store: Store, options: &HttpOptions) -> Self {
-        let operators = store.with_own_pool(OPERATORS_CONNECTIONS);
-        Self {
-            waiters: Waiters::new(store.clone(), options.waiters_max),
-            announcer: Announcer::new(store.clone()),
-            // Not over the connections of submissions: the copy matters most when they are all in use.
-            gates: Gates::of(operators.clone()),
-            operators,
-            store,
-        }
-    }
-
-    /// The callers that wait on this node.
-    #[must_use]
-    pub fn waiters(&self) -> &Waiters {
-        &self.waiters
-    }
-
-    /// This node's copy of the gates.
-    #[must_use]
-    pub fn gates(&self) -> &Gates {
-        &self.gates
-    }
-
-    /// The subscribers of this node, for [`listen`](crate::listener::listen).
-    #[must_use]
-    pub fn subscribers(&self) -> Vec<Box<dyn Subscriber>> {
-        let (waiters, announcer, gates) = (self.waiters.clone(), self.announcer.clone(), self.gates.clone());
-        vec![Box::new(waiters), Box::new(announcer), Box::new(gates)]
-    }
-
-    /// The whole API.
-    pub fn router(&self, options: &HttpOptions) -> Router {
-        let store = &self.store;
-        let connections = store.pool_options().get_max_connections() as usize;
-        let admission = Admission::new(options.concurrency_limit);
+    /// The whole API, with `/metrics`, health checks and its document. It answers unknown paths, too; so a program with
+    /// a fallback of its own merges it after [`Router::reset_fallback`].
+    pub fn router(&self) -> Router {
+        let options = &self.options.http;
         let document = document();
-        let routes = document.paths.paths.keys().cloned();
-        let metrics = Arc::new(NodeMetrics::new(self.clone(), routes, admission.clone()));
         let api = Arc::new(Api {
-            submitter: Submitter::new(self, options.request_timeout, metrics.group_sizes()),
-            lookups: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
-            metrics: Arc::clone(&metrics),
-            body_limit: options.body_limit,
-            streams: Arc::new(Streams::new(store.clone(), options)),
-            // Requests that end at the same time leave most connections to the other calls.
-            outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),
-            wait_max: options.wait_max,
+            streams: Arc::new(Streams::new(self.store.clone(), options)),
             document: document.to_json().unwrap_or_default().into(),
-            store: store.clone(),
+            store: self.store.clone(),
             node: self.clone(),
         });
         let mut operators_api = Api::clone(&api);
         operators_api.store = self.operators.clone();
 
-        let access = Access::new(self.operators.clone(), options.keys_required);
+        let access = &self.access;
         // The guard is the outer layer: calls without access take no permit.
         let limited = |scope, admission: &Admission, routes: Router<Arc<Api>>| {
             let limit = middleware::from_fn_with_state(admission.clone(), limits::admit);
@@ -184,8 +119,12 @@ impl Node {
         let submissions = Router::from(routes::submissions()).route_layer(at_gate);
         let submitters = submissions.merge(Router::from(routes::queries()));
         let monitoring = access.with_old_keys();
-        let calls = limited(Scope::Submit, &admission, submitters)
-            .merge(limited(Scope::Respond, &admission, Router::from(routes::responses())))
+        let calls = limited(Scope::Submit, &self.admission, submitters)
+            .merge(limited(
+                Scope::Respond,
+                &self.admission,
+                Router::from(routes::responses()),
+            ))
             .merge(monitoring.guard(Scope::Admin, Router::from(routes::monitoring())));
         // Repairing a node must not wait for the calls that overload it.
         let admin = admin::nothing_else(Router::from(admin::routes()));
@@ -195,7 +134,10 @@ impl Node {
             .merge(openapi::page());
         let operations = operations.with_state(Arc::new(operators_api));
         let routes = guarded(timely(calls.with_state(api).merge(operations), options.request_timeout));
-        routes.layer(middleware::from_fn_with_state(metrics, metrics::measure))
+        routes.layer(middleware::from_fn_with_state(
+            Arc::clone(&self.metrics),
+            metrics::measure,
+        ))
     }
 }
 

@@ -59,6 +59,8 @@ pub mod listener;
 pub mod maintenance;
 #[doc(hidden)]
 pub mod news;
+#[cfg(feature = "server")]
+pub mod node;
 #[doc(hidden)]
 pub mod schema;
 #[doc(hidden)]

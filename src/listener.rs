@@ -126,7 +126,7 @@ enum End {
 /// Listens on one connection until it is lost.
 async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscriber>]) -> Result<End, StoreError> {
     // A connection that is cut off keeps its place in its pool for as long as the system tries to reach the server.
-    let own = database::own_pool(pool, 1);
+    let own = database::own_pool(pool, 1, None);
     let mut listener = PgListener::connect_with(&own).await?;
     listener.eager_reconnect(false);
     // On a channel that is used once: behind a pooler, its LISTEN stays on a server process of other clients.

@@ -128,7 +128,7 @@ impl Store {
     #[must_use]
     pub fn with_own_pool(&self, connections: u32) -> Self {
         Self {
-            pool: database::own_pool(&self.pool, connections),
+            pool: database::own_pool(&self.pool, connections, None),
             connections: Arc::new(Connections::led_by(self.pool.clone())),
             ..self.clone()
         }

@@ -3,22 +3,20 @@
 use std::{
     io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::pin,
     process::ExitCode,
     time::Duration,
 };
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use tokio::{net::TcpListener, task::JoinSet};
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpListener;
 
 use super::{GlobalArgs, recover};
 use crate::{
-    database::{self, PoolSettings},
+    database::PoolSettings,
     file_limit,
-    http::{self, ConnectionOptions, HttpOptions},
-    listener, maintenance, shutdown,
+    node::{ConnectionOptions, HttpOptions, Keys, Node, NodeOptions},
+    shutdown,
     store::Store,
     webhook,
 };
@@ -64,13 +62,9 @@ impl Serve {
         let mut recovery = global.clone();
         let connected = global.open(&settings).await?;
         let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
-        let listener_settings = PoolSettings {
-            // The database counts nodes by this name.
-            application_name: http::LISTENER_NAME.to_owned(),
-            ..PoolSettings::default()
-        };
-        let listened =
-            database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
+        let options = NodeOptions::default()
+            .listen_url(listen_url)
+            .context("check --listen-database-url")?;
         raise_file_limit(self.of_connections.connection_limit);
         if self.recover {
             // With the time limits of a command: a node's statements are shorter.
@@ -91,71 +85,16 @@ impl Serve {
         // On stdout: with port 0, this is how a parent process learns the port.
         outln!("listening on http://{address}");
 
-        let options = HttpOptions {
-            // It listens beyond loopback only if there is a key, and then never serves without one.
-            keys_required: !address.ip().is_loopback(),
-            ..self.options
+        // It listens beyond loopback only if there is a key, and then never serves without one.
+        let keys = match address.ip().is_loopback() {
+            true => Keys::OnceCreated,
+            false => Keys::Required,
         };
-        let store = &connected.store;
-        let node = http::Node::new(store.clone(), &options);
-        let mut parts = JoinSet::new();
-        parts.spawn(part("maintenance", maintenance::run(store.clone(), stop.clone())));
-        parts.spawn(part(
-            "the listener",
-            listener::listen(listened, store.clone(), node.subscribers(), stop.clone()),
-        ));
-        if self.webhooks > 0 {
-            let options = webhook::Options {
-                concurrency: self.webhooks,
-                ..webhook::Options::default()
-            };
-            let delivering = webhook::run(store.clone(), options, stop.clone());
-            parts.spawn(part("the delivery of webhooks", delivering));
-        }
-        let served = http::serve_within(listener, node.router(&options), &self.of_connections, stop.clone());
-        together(served, parts, &stop).await?;
+        let options = options.http(self.options).connections(self.of_connections);
+        let node = Node::new(connected.store.clone(), options.webhooks(self.webhooks).keys(keys));
+        node.serve(listener, node.router(), stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Runs a part of the process, and returns its name.
-async fn part(name: &'static str, running: impl Future<Output = ()>) -> &'static str {
-    running.await;
-    name
-}
-
-/// Serves until `stop`, and then until all parts have ended. When one of them ends before, the process stops: without
-/// it, the node would report that it is healthy and not be.
-async fn together(
-    served: impl Future<Output = std::io::Result<()>>,
-    mut parts: JoinSet<&'static str>,
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
-    let mut served = pin!(served);
-    let mut ended_early = None;
-    let outcome = tokio::select! {
-        outcome = &mut served => outcome,
-        Some(ended) = parts.join_next() => {
-            if !stop.is_cancelled() {
-                ended_early = Some(match ended {
-                    Ok(name) => anyhow!("{name} has ended by itself, so this node stops: start it again"),
-                    Err(error) => anyhow!("a part of this node broke down, so it stops: {error}"),
-                });
-            }
-            stop.cancel();
-            served.await
-        }
-    };
-    stop.cancel();
-    while let Some(ended) = parts.join_next().await {
-        if let Err(error) = ended {
-            ended_early.get_or_insert_with(|| anyhow!("a part of this node broke down: {error}"));
-        }
-    }
-    match ended_early {
-        Some(error) => Err(error),
-        None => Ok(outcome?),
     }
 }
 
@@ -203,38 +142,6 @@ fn loopback(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Serves until `stop`.
-    async fn serving(stop: CancellationToken) -> std::io::Result<()> {
-        stop.cancelled().await;
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn a_part_that_ends_or_breaks_down_ends_the_process_with_an_error() {
-        for (breaks_down, words) in [(false, "maintenance has ended"), (true, "broke down")] {
-            let stop = CancellationToken::new();
-            let mut parts = JoinSet::new();
-            parts.spawn(part("the other", stop.clone().cancelled_owned()));
-            parts.spawn(part("maintenance", async move {
-                assert!(!breaks_down, "on purpose");
-            }));
-
-            let error = together(serving(stop.clone()), parts, &stop).await.unwrap_err();
-
-            assert!(error.to_string().contains(words), "{error}");
-        }
-    }
-
-    #[tokio::test]
-    async fn parts_that_end_after_the_stop_are_no_error() {
-        let stop = CancellationToken::new();
-        let mut parts = JoinSet::new();
-        parts.spawn(part("maintenance", stop.clone().cancelled_owned()));
-        stop.cancel();
-
-        together(serving(stop.clone()), parts, &stop).await.unwrap();
-    }
 
     #[test]
     fn loopback_keeps_the_port_and_the_family() {

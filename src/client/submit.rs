@@ -22,15 +22,7 @@ pub struct Submit<'a> {
 
 impl<'a> Submit<'a> {
     pub(super) fn new(store: &'a Store, kind: &str, payload: Result<JsonText>) -> Self {
-        let submission = payload.map(|payload| Submission {
-            kind: kind.to_owned(),
-            payload,
-            idempotency_key: None,
-            same_key: SameKey::Compare,
-            submitter: None,
-            admission: Admission::Enforce,
-            not_before: None,
-        });
+        let submission = payload.map(|payload| Submission::new(kind, payload));
         Self {
             store,
             submission,

@@ -26,7 +26,9 @@ use axum::{
 
 use self::keys::KnownKeys;
 use super::{
-    body, origin,
+    body,
+    node_options::{Keys, NodeOptions},
+    origin,
     problem::{FORBIDDEN, FOREIGN_ORIGIN, INTERNAL, Problem, UNAUTHENTICATED},
 };
 use crate::{
@@ -69,13 +71,19 @@ impl Access {
         routes.route_layer(middleware::from_fn_with_state(guard, admit))
     }
 
-    async fn caller(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Refusal> {
+    /// The caller with these headers, which shows its key so.
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        scope: Scope,
+        shown: impl FnOnce() -> Result<ApiKey, Refusal> + Send,
+    ) -> Result<Caller, Refusal> {
         let keys = self.keys.required(self.accepts_old).await;
         let key = match keys.map_err(Refusal::Unavailable)? {
             None if origin::is_local(headers) => None,
             None => return Err(Refusal::Foreign),
             Some(keys) => {
-                let shown = bearer_key(headers)?;
+                let shown = shown()?;
                 let known = keys
                     .get(shown.id())
                     .filter(|key| key.hash.is_of(&shown) && !key.revoked);
@@ -87,6 +95,30 @@ impl Access {
         let caller = Caller { access, scope, key };
         caller.require(scope)?;
         Ok(caller)
+    }
+
+    /// The caller of a program's own route.
+    pub(super) async fn program_caller(
+        &self,
+        call: &Parts,
+        scope: Scope,
+        NodeOptions { keys, credentials, .. }: &NodeOptions,
+    ) -> Result<Caller, Refusal> {
+        let shown = || match credentials {
+            Some(find) => ApiKey::parse(&find(call).ok_or(Refusal::Missing)?).map_err(|_| Refusal::Malformed),
+            None => bearer_key(&call.headers),
+        };
+        let is_anonymous = match keys {
+            Keys::Off => true,
+            Keys::Optional => matches!(shown(), Err(Refusal::Missing)),
+            Keys::OnceCreated | Keys::Required => false,
+        };
+        // Without a key a caller submits and polls, and administers nothing.
+        if is_anonymous && scope == Scope::Submit {
+            let (access, key) = (self.clone(), None);
+            return Ok(Caller { access, scope, key });
+        }
+        self.caller(&call.headers, scope, shown).await
     }
 }
 
@@ -107,29 +139,38 @@ fn bearer_key(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
 }
 
 /// Why a call is refused.
-#[derive(Debug)]
-pub(super) enum Refusal {
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It has no key.
+    #[error("send an API key: `Authorization: Bearer tg_…`")]
     Missing,
+    /// What it shows is no key.
+    #[error("Authorization has no API key: `Bearer tg_…`, once")]
     Malformed,
+    /// There is no such key, or it was revoked.
+    #[error("this API key is unknown or was revoked")]
     Unknown,
+    /// The key does not have the scope that the call needs.
+    #[error("this call needs a key with the scope {0}")]
     Lacks(Scope),
     /// A web page calls a node that needs no key.
+    #[error("without API keys this node serves only programs on its own machine, and no web pages")]
     Foreign,
-    /// The keys cannot be read.
-    Unavailable(Arc<StoreError>),
+    /// The keys cannot be read: the call may be repeated.
+    #[error("the API keys cannot be read")]
+    Unavailable(#[source] Arc<StoreError>),
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let problem = match &self {
-            Self::Missing => UNAUTHENTICATED.because("send an API key: `Authorization: Bearer tg_…`"),
-            Self::Malformed => UNAUTHENTICATED.because("Authorization has no API key: `Bearer tg_…`, once"),
-            Self::Unknown => UNAUTHENTICATED.because("this API key is unknown or was revoked"),
-            Self::Lacks(scope) => FORBIDDEN.because(format!("this call needs a key with the scope {scope}")),
-            Self::Foreign => FOREIGN_ORIGIN
-                .because("without API keys this node serves only programs on its own machine, and no web pages"),
+        let class = match &self {
+            Self::Missing | Self::Malformed | Self::Unknown => &UNAUTHENTICATED,
+            Self::Lacks(_) => &FORBIDDEN,
+            Self::Foreign => &FOREIGN_ORIGIN,
             Self::Unavailable(error) => return Problem::from(&**error).into_response(),
         };
+        let problem = class.because(self.to_string());
         let error = match self {
             Self::Malformed | Self::Unknown => r#", error="invalid_token""#.to_owned(),
             Self::Lacks(scope) => format!(r#", error="insufficient_scope", scope="{scope}""#),
@@ -142,7 +183,8 @@ impl IntoResponse for Refusal {
 
 /// Admits a call whose key has the scope, and adds the caller to its extensions.
 async fn admit(State((access, scope)): State<(Access, Scope)>, mut request: Request, next: Next) -> Response {
-    match access.caller(request.headers(), scope).await {
+    let headers = request.headers();
+    match access.caller(headers, scope, || bearer_key(headers)).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -156,7 +198,7 @@ async fn admit(State((access, scope)): State<(Access, Scope)>, mut request: Requ
 
 /// The caller, and the scope that its call needed.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub struct Caller {
     access: Access,
     scope: Scope,
     /// None: calls need no key.
@@ -187,13 +229,15 @@ impl Caller {
         }
     }
 
-    /// The submitter of this caller's requests.
-    pub(super) fn submitter(&self) -> Option<&str> {
+    /// The submitter of this caller's requests: that of its key.
+    #[must_use]
+    pub fn submitter(&self) -> Option<&str> {
         self.key.as_deref().map(|key| key.submitter.as_str())
     }
 
-    /// The caller's name in histories; `None`: calls need no key.
-    pub(super) fn name(&self) -> Option<String> {
+    /// The caller's name in histories; `None`: it has no key.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
         self.key.as_deref().map(|key| format!("key {}", key.id))
     }
 

@@ -146,11 +146,12 @@ pub(super) async fn submit_batch(
 
     let (key, submitter) = (headers.idempotency_key.as_deref(), caller.submitter());
     let submitted = api
+        .node
         .submitter
         .submit_batch(&kind, &payloads, key, submitter, headers.admission)
         .await;
     let submitted = submitted.map_err(|error| {
-        api.metrics.submission_failed(&kind, &error);
+        api.node.metrics.submission_failed(&kind, &error);
         match error {
             // The error names the key that the database derived from this one.
             StoreError::KeyReused(_) if key.is_some() => {
@@ -160,7 +161,7 @@ pub(super) async fn submit_batch(
         }
     })?;
     for one in &submitted {
-        api.metrics.submitted(&kind, one);
+        api.node.metrics.submitted(&kind, one);
     }
     let answer = answer(&kind, submitted, |retry_after| {
         api.node.gates.in_turn(&kind, submitter, retry_after, payloads.len())
@@ -205,7 +206,7 @@ fn retry_after(etas: &[Eta]) -> RetryAfter {
 /// call, as it refuses a poll of that request alone.
 pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestId]) -> Result<Response, Problem> {
     // Held until the answer, which may be large, has been written to a buffer.
-    let _permit = lookup_permit(&api.lookups, &api.store).await?;
+    let _permit = lookup_permit(api, &api.store).await?;
     let outlooks = api.store.outlooks(ids).await?;
     let mut found = Vec::with_capacity(ids.len());
     for (id, outlook) in ids.iter().zip(outlooks) {
@@ -213,7 +214,7 @@ pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestI
         found.push(outlook.ok_or_else(|| unknown(*id))?);
     }
     for outlook in &found {
-        api.metrics.found(outlook);
+        api.node.metrics.found(outlook);
     }
     if found.iter().all(|outlook| outlook.status.is_terminal()) {
         let requests = found.into_iter().map(Ended::of).collect();

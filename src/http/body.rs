@@ -41,7 +41,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        let bytes = read(request, api.body_limit).await?;
+        let bytes = read(request, api.node.options.http.body_limit).await?;
         let value = deserialize(&bytes)?;
         match json::objection(&bytes) {
             None => Ok(Self(value)),
@@ -57,7 +57,7 @@ impl FromRequest<Arc<Api>> for JsonArray {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        let bytes = read(request, api.body_limit).await?;
+        let bytes = read(request, api.node.options.http.body_limit).await?;
         let elements: Vec<Box<RawValue>> = deserialize(&bytes)?;
         // Each element has the limits of a whole body.
         for (index, element) in elements.iter().enumerate() {

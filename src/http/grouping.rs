@@ -29,7 +29,6 @@ use metrics::Histogram;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
-use super::Node;
 use crate::{
     coalescer::{Coalescer, Rounds},
     error::StoreError,
@@ -148,12 +147,12 @@ struct Lanes {
 }
 
 impl Submitter {
-    /// Of this node, for callers that wait no longer than `patience`.
-    pub(super) fn new(node: &Node, patience: Duration, sizes: Histogram) -> Self {
-        let connections = node.store.pool_options().get_max_connections() as usize;
+    /// For callers that wait no longer than `patience`.
+    pub(super) fn new(store: Store, gates: Gates, patience: Duration, sizes: Histogram) -> Self {
+        let connections = store.pool_options().get_max_connections() as usize;
         Self(Coalescer::new(Lanes {
-            store: node.store.clone(),
-            gates: node.gates.clone(),
+            store,
+            gates,
             sizes,
             statements: Semaphore::new((connections / 2).max(1)),
             key_waits: Arc::new(Semaphore::new((connections / 4).max(1))),

@@ -8,7 +8,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::problem::{OVERLOADED, TIMED_OUT};
@@ -29,11 +29,25 @@ impl Admission {
         }
     }
 
+    /// A permit, if one is free.
+    pub(super) fn admit(&self) -> Option<Permit> {
+        Some(Permit {
+            _taken: Arc::clone(&self.free).try_acquire_owned().ok()?,
+        })
+    }
+
     /// How many permits are taken, and how many there are.
     pub(super) fn taken(&self) -> (usize, usize) {
         let free = self.free.available_permits();
         (self.places.saturating_sub(free), self.places)
     }
+}
+
+/// A place among the calls that are under way, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the place is free again when this is dropped"]
+pub struct Permit {
+    _taken: OwnedSemaphorePermit,
 }
 
 /// In a call's extensions: whether it only waits, which needs no permit and has another time limit.
@@ -53,7 +67,7 @@ impl Idle {
 
 /// Refuses a call when all permits are taken: the caller can choose another node, which it could not do while queued.
 pub(super) async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
-    let Ok(place) = admission.free.try_acquire() else {
+    let Some(place) = admission.admit() else {
         let problem = OVERLOADED.because("as many calls as this node serves are under way");
         return problem.into_response();
     };

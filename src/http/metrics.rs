@@ -20,14 +20,16 @@ use axum::{
 
 use self::recent_polls::RecentPolls;
 use super::{
-    Api, Node,
+    Api,
     limits::Admission,
     openapi::refusals::{Anywhere, Asking, Guarded, Refusals},
     statistics::Statistics,
 };
 use crate::{
     error::StoreError,
+    gate::Gates,
     lock::lock,
+    news::Waiters,
     store::{Outlook, Store, Submitted},
     telemetry::metrics::{Metrics, PerKind, catalogue::*, exporter::one_if, overview::Overview},
 };
@@ -55,15 +57,23 @@ pub(super) struct NodeMetrics {
     refusals: PerKind,
     overview: Overview,
     admission: Admission,
-    node: Node,
+    waiters: Waiters,
+    gates: Gates,
 }
 
 impl NodeMetrics {
-    pub(super) fn new(node: Node, routes: impl Iterator<Item = String>, admission: Admission) -> Self {
-        let metrics = Metrics::new();
+    /// Of a node over `store`, which answers operators over `operators`.
+    pub(super) fn new(
+        metrics: Metrics,
+        (store, operators): (&Store, &Store),
+        routes: impl Iterator<Item = String>,
+        admission: Admission,
+        waiters: Waiters,
+        gates: Gates,
+    ) -> Self {
         Self {
             routes: routes.collect(),
-            statistics: Statistics::new(node.store.clone()),
+            statistics: Statistics::new(store.clone()),
             submissions: PerKind::new(
                 metrics.clone(),
                 &SUBMISSIONS,
@@ -72,11 +82,17 @@ impl NodeMetrics {
             polls: PerKind::new(metrics.clone(), &POLLS, &["in_progress", "ended"]),
             recent_polls: Mutex::default(),
             refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, &["copy", "database"]),
-            overview: Overview::new(&node.operators),
+            overview: Overview::new(operators),
             admission,
-            node,
+            waiters,
+            gates,
             metrics,
         }
+    }
+
+    /// Where it counts.
+    pub(super) fn recorded(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The histogram of submissions per statement.
@@ -133,11 +149,11 @@ impl NodeMetrics {
         }
     }
 
-    async fn render(&self, store: &Store) -> String {
+    pub(super) async fn render(&self, store: &Store) -> String {
         let overview = self.overview.render().await;
         self.metrics.record_database(store);
         let (taken, places) = self.admission.taken();
-        let waiting = self.node.waiters.waiting();
+        let waiting = self.waiters.waiting();
         for (metric, labels, value) in [
             (&HTTP_IN_FLIGHT, None, taken),
             (&HTTP_IN_FLIGHT_MAX, None, places),
@@ -147,7 +163,7 @@ impl NodeMetrics {
                 waiting.waiters - waiting.following,
             ),
             (&WAITING_CALLERS, Some(("how", "stream")), waiting.following),
-            (&WAITING_CALLERS_MAX, None, self.node.waiters.places()),
+            (&WAITING_CALLERS_MAX, None, self.waiters.places()),
         ] {
             self.metrics.set(metric, labels.as_slice(), value as f64);
         }
@@ -156,7 +172,7 @@ impl NodeMetrics {
 
     /// The gauges of the node's copy of the gates. Collected anew each time, so that a removed gate disappears.
     fn gate_copy(&self) -> String {
-        let Some((gates, age)) = self.node.gates.all() else {
+        let Some((gates, age)) = self.gates.all() else {
             return String::new();
         };
         let metrics = Metrics::empty();
@@ -202,7 +218,7 @@ pub(super) async fn measure(State(node): State<Arc<NodeMetrics>>, request: Reque
     ),
 )]
 pub(super) async fn metrics(State(api): State<Arc<Api>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, TEXT)], api.metrics.render(&api.store).await)
+    ([(CONTENT_TYPE, TEXT)], api.node.metrics.render(&api.store).await)
 }
 
 /// Only `/metrics`, for a process that serves no API: its own metrics, without those that every node reads from the

@@ -1,4 +1,4 @@
-//! The limits of the API.
+//! The limits of the API and of connections.
 
 use std::time::Duration;
 
@@ -19,9 +19,6 @@ pub struct HttpOptions {
     /// Calls of `/v1` under way at once; one more gets 503
     #[arg(long, default_value_t = Self::default().concurrency_limit)]
     pub concurrency_limit: usize,
-    /// Whether calls need an API key even while none exists: for a node that listens beyond loopback
-    #[arg(skip)]
-    pub keys_required: bool,
     /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = wait_max)]
     pub wait_max: Duration,
@@ -49,11 +46,43 @@ impl Default for HttpOptions {
             body_limit: 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             concurrency_limit: 1024,
-            keys_required: false,
             wait_max: Duration::from_secs(60),
             waiters_max: 20_000,
             streams_max: 2000,
             stream_time: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// The limits of connections, which are options of `tidegate serve`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct ConnectionOptions {
+    /// Connections of callers at once; one more gets 503
+    #[arg(long, default_value_t = Self::default().connection_limit)]
+    pub connection_limit: usize,
+    /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
+    #[arg(long, default_value_t = Self::default().head_limit)]
+    pub head_limit: usize,
+    /// How long a connection may take for a request's head, or stay idle between requests
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub idle_timeout: Duration,
+    /// How long a client may stop reading its answer
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub write_timeout: Duration,
+    /// How long calls under way may take to finish after SIGTERM
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub grace: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            connection_limit: 32_768,
+            head_limit: 64 * 1024,
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(30),
         }
     }
 }

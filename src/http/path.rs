@@ -6,7 +6,7 @@ use axum::{
     extract::{FromRequestParts, RawPathParams},
     http::request::Parts,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use utoipa::IntoParams;
 
 use super::{
@@ -48,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for KindPath {
 }
 
 /// A path that names a request by kind and id.
-#[derive(Debug, IntoParams)]
+#[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct JobPath {
     /// The kind of request, in kebab case.
@@ -60,7 +60,7 @@ pub(super) struct JobPath {
     #[param(ignore)]
     caller: Caller,
     #[param(ignore)]
-    lookups: Arc<Semaphore>,
+    api: Arc<Api>,
 }
 
 impl FromRequestParts<Arc<Api>> for JobPath {
@@ -73,7 +73,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
             kind,
             caller: Caller::from_request_parts(parts, state).await?,
             id: id.parse().map_err(|_| UNKNOWN_REQUEST.because("a job id is a UUID"))?,
-            lookups: Arc::clone(&state.lookups),
+            api: Arc::clone(state),
         })
     }
 }
@@ -81,7 +81,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 impl JobPath {
     /// The request, if the id and the kind are its own and the caller may read it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
-        let _permit = lookup_permit(&self.lookups, store).await?;
+        let _permit = lookup_permit(&self.api, store).await?;
         match store.outlook(self.id).await? {
             Some(outlook) if self.is_open(&outlook) => Ok(outlook),
             _ => Err(unknown(self.id)),
@@ -95,7 +95,7 @@ impl JobPath {
 
     /// Makes sure that the id and the kind are those of a request of the caller's own, or that it may read all.
     pub(super) async fn authorise(&self, store: &Store) -> Result<(), Problem> {
-        let _permit = lookup_permit(&self.lookups, store).await?;
+        let _permit = lookup_permit(&self.api, store).await?;
         match store.owner(self.id).await? {
             Some(owner) if owner.kind == self.kind && self.caller.may_read(owner.submitter.as_deref()) => Ok(()),
             _ => Err(unknown(self.id)),
@@ -104,12 +104,9 @@ impl JobPath {
 }
 
 /// A permit to read requests by their ids.
-pub(super) async fn lookup_permit<'a>(lookups: &'a Semaphore, store: &Store) -> Result<SemaphorePermit<'a>, Problem> {
-    let time_limit = store.pool_options().get_acquire_timeout();
-    match tokio::time::timeout(time_limit, lookups.acquire()).await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(DATABASE_UNAVAILABLE.because("too many calls read requests at once")),
-    }
+pub(super) async fn lookup_permit<'a>(api: &'a Api, store: &Store) -> Result<SemaphorePermit<'a>, Problem> {
+    let permit = api.node.lookup(store).await;
+    permit.ok_or_else(|| DATABASE_UNAVAILABLE.because("too many calls read requests at once"))
 }
 
 /// The same answer for a request that does not exist, is of another kind or belongs to another submitter.

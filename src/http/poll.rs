@@ -44,7 +44,7 @@ pub(super) async fn poll(
     let outlook = job.find(&api.store).await?;
     let later = wait.for_end(&api, job.id, outlook.status).await?;
     let outlook = later.unwrap_or(outlook);
-    api.metrics.polled(&outlook);
+    api.node.metrics.polled(&outlook);
     Ok(wait.applied(answers::answer(outlook)))
 }
 

@@ -65,7 +65,7 @@ impl ToSchema for Code {}
 
 /// One error, as its caller receives it.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     class: &'static Class,
     detail: String,
     retry_after: Option<RetryAfter>,

@@ -43,11 +43,11 @@ pub(super) async fn at_gate(
     if !decided_later.contains(&true)
         && let Some(refusal) = gates.refuse(&kind, submitter)
     {
-        api.metrics.refused_from_memory(&kind);
+        api.node.metrics.refused_from_memory(&kind);
         let opens_in = RetryAfter::seconds(refusal.seconds);
         let mut response = gate_closed(opens_in).into_response();
         add_headers(response.headers_mut(), &refusal.gate, Some(opens_in));
-        if !body::discard(request, api.body_limit).await {
+        if !body::discard(request, api.node.options.http.body_limit).await {
             // The rest of the body would be read as the next request.
             return Ok(([(CONNECTION, "close")], response).into_response());
         }

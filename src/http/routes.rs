@@ -47,6 +47,11 @@ pub(super) fn documents() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new().routes(routes!(openapi::openapi))
 }
 
+/// The paths of the API.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    document().paths.paths.into_keys()
+}
+
 /// The API's document, as `/openapi.json` serves it.
 #[must_use]
 pub fn document() -> OpenApi {

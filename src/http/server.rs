@@ -9,8 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
     serve::Listener,
 };
-use clap::Args;
-use humantime::parse_duration;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,40 +23,7 @@ use tokio::{
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{body, problem::OVERLOADED, waiting::Shutdown};
-
-/// The limits of connections, which are options of `tidegate serve`.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Limits")]
-pub struct ConnectionOptions {
-    /// Connections of callers at once; one more gets 503
-    #[arg(long, default_value_t = Self::default().connection_limit)]
-    pub connection_limit: usize,
-    /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
-    #[arg(long, default_value_t = Self::default().head_limit)]
-    pub head_limit: usize,
-    /// How long a connection may take for a request's head, or stay idle between requests
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
-    pub idle_timeout: Duration,
-    /// How long a client may stop reading its answer
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    pub write_timeout: Duration,
-    /// How long calls under way may take to finish after SIGTERM
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    pub grace: Duration,
-}
-
-impl Default for ConnectionOptions {
-    fn default() -> Self {
-        Self {
-            connection_limit: 32_768,
-            head_limit: 64 * 1024,
-            idle_timeout: Duration::from_secs(60),
-            write_timeout: Duration::from_secs(30),
-            grace: Duration::from_secs(30),
-        }
-    }
-}
+use super::{body, options::ConnectionOptions, problem::OVERLOADED, waiting::Shutdown};
 
 /// Connections beyond the limit that are answered 503 at once, so that their callers can choose another node; one more
 /// is closed without an answer.

@@ -161,18 +161,12 @@ pub(super) async fn submit(
     };
     let submitted = if let Some(callback_url) = &headers.callback_url {
         // Not in a group: the callback commits with its request.
-        let submitted = api.store.submit_with_callback(&submission, callback_url);
-        submitted.await.map_err(Arc::new)
+        let submitted = api.store.submit_with_callback(&submission, callback_url).await;
+        api.node.noted(&kind, caller.submitter(), submitted.map_err(Arc::new))
     } else {
-        api.submitter.submit(submission).await
+        api.node.submit(submission).await
     };
-    let submitted = submitted.map_err(|error| {
-        api.metrics.submission_failed(&kind, &error);
-        refusal(&error, &kind)
-    })?;
-    api.metrics.submitted(&kind, &submitted);
-
-    match submitted {
+    match submitted.map_err(|error| refusal(&error, &kind))? {
         Submitted::Accepted(ticket) => {
             let location = [(LOCATION, location(&kind, ticket.id))];
             let ended = wait.for_end(&api, ticket.id, ticket.status).await?;
@@ -188,11 +182,7 @@ pub(super) async fn submit(
             let answer = answers::answer(ended.unwrap_or(outlook));
             Ok(wait.applied((replayed, location, answer)))
         }
-        Submitted::Refused { retry_after } => {
-            let submitter = caller.submitter();
-            let retry_after = api.node.gates.in_turn(&kind, submitter, retry_after, 1);
-            Err(gate_closed(retry_after).into())
-        }
+        Submitted::Refused { retry_after } => Err(gate_closed(retry_after).into()),
     }
 }
 

@@ -60,7 +60,7 @@ impl FromRequestParts<Arc<Api>> for Wait {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         Ok(Self {
-            time: prefer::wait(&parts.headers).map(|time| time.min(api.wait_max)),
+            time: prefer::wait(&parts.headers).map(|time| time.min(api.node.options.http.wait_max)),
             caller: parts.extensions.get().cloned(),
             idle: Idle::of(&parts.extensions),
             shutdown: Shutdown::of(&parts.extensions),
@@ -108,7 +108,7 @@ impl Wait {
                 () = tokio::time::sleep_until(until) => true,
                 () = self.shutdown.cancelled() => true,
             };
-            let outlook = api.outlooks.read(id, None).await.ok()??.outlook;
+            let outlook = api.node.outlooks.read(id, None).await.ok()??.outlook;
             if over || outlook.status.is_terminal() {
                 return Some(outlook);
             }

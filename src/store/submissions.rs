@@ -70,6 +70,22 @@ pub struct Submission {
     pub not_before: Option<DateTime<Utc>>,
 }
 
+impl Submission {
+    /// One without a key or a submitter, which gates may refuse.
+    #[must_use]
+    pub fn new(kind: impl Into<String>, payload: Box<RawValue>) -> Self {
+        Self {
+            kind: kind.into(),
+            payload,
+            idempotency_key: None,
+            same_key: SameKey::default(),
+            submitter: None,
+            admission: Admission::default(),
+            not_before: None,
+        }
+    }
+}
+
 /// What the requests of a group have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GroupTerms {

@@ -39,7 +39,7 @@ impl Metrics {
     fn record<T>(&self, register: impl FnOnce(&dyn Recorder) -> T) -> T {
         #[cfg(feature = "server")]
         if let Some(exporter) = &self.exporter {
-            return register(&exporter.recorder);
+            return register(&*exporter.recorder);
         }
         metrics::with_recorder(register)
     }

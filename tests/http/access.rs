@@ -8,6 +8,7 @@ use sqlx::{PgConnection, postgres::PgPoolOptions};
 use tidegate::{
     api_key::{ApiKey, Scope},
     http::HttpOptions,
+    node::{Keys, Node, NodeOptions},
     store::Store,
 };
 
@@ -97,11 +98,11 @@ async fn without_any_key_calls_need_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_listens_beyond_loopback_never_serves_without_a_key() {
     let database = TestDatabase::new().await;
-    let options = HttpOptions {
-        keys_required: true,
-        ..HttpOptions::default()
-    };
-    let api = Api::start(database.store.clone(), &options).await;
+    let api = Api::of_node(&Node::new(
+        database.store.clone(),
+        NodeOptions::default().keys(Keys::Required),
+    ))
+    .await;
 
     let refused = api.post("/v1/direct", &json!({})).await;
 

@@ -8,6 +8,7 @@ use sqlx::postgres::PgPoolOptions;
 use tidegate::{
     api_key::{ApiKey, Scope},
     http::HttpOptions,
+    node::{Keys, Node, NodeOptions},
     store::Store,
 };
 
@@ -201,11 +202,8 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
         .acquire_timeout(Duration::from_millis(100))
         .connect_lazy("postgres://absent@127.0.0.1:1/nowhere")
         .unwrap();
-    let options = HttpOptions {
-        keys_required: true,
-        ..HttpOptions::default()
-    };
-    let blind = Api::start(Store::new(pool), &options).await;
+    let options = NodeOptions::default().keys(Keys::Required);
+    let blind = Api::of_node(&Node::new(Store::new(pool), options)).await;
     blind
         .bearing(&admin)
         .get("/metrics")

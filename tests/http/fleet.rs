@@ -12,7 +12,7 @@ use sqlx::postgres::PgListener;
 use tidegate::{
     api_key::Scope,
     database::{self, PoolSettings},
-    http::{HttpOptions, LISTENER_NAME, Node, serve},
+    http::{HttpOptions, LISTENER_NAME, Node, NodeOptions, serve},
     listener,
     store::Store,
 };
@@ -49,9 +49,8 @@ impl Member {
         let pool = database::connect(&database.url, &PoolSettings::default())
             .await
             .unwrap();
-        let options = HttpOptions::default();
         let store = Store::new(pool);
-        let node = Node::new(store.clone(), &options);
+        let node = Node::new(store.clone(), NodeOptions::default());
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -68,7 +67,7 @@ impl Member {
                 shutdown.clone(),
             ));
         }
-        let served = tokio::spawn(serve(tcp, node.router(&options), shutdown.clone()));
+        let served = tokio::spawn(serve(tcp, node.router(), shutdown.clone()));
         let api = Api::of_server(address, shutdown, served);
         Self { api, node }
     }

@@ -10,6 +10,7 @@ mod document;
 mod duplicates;
 mod events;
 mod fleet;
+mod foreign;
 mod gates;
 mod grouping;
 mod health;
@@ -30,11 +31,13 @@ mod waiting_many;
 
 use std::net::SocketAddr;
 
+use axum::Router;
 use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tidegate::{
     http::{ConnectionOptions, HttpOptions, router, serve_within},
+    node::Node,
     store::Store,
 };
 use tokio::{
@@ -73,10 +76,18 @@ impl Api {
     }
 
     async fn start_within(store: Store, options: &HttpOptions, connections: ConnectionOptions) -> Self {
+        Self::serve(router(store, options), connections).await
+    }
+
+    /// Without the work of the node.
+    async fn of_node(node: &Node) -> Self {
+        Self::serve(node.router(), ConnectionOptions::default()).await
+    }
+
+    async fn serve(router: Router, connections: ConnectionOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let router = router(store, options);
         let stopped = shutdown.clone();
         let served = tokio::spawn(async move { serve_within(listener, router, &connections, stopped).await });
         Self::of_server(address, shutdown, served)

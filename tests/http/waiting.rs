@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::{
-    http::{HttpOptions, Node, serve},
+    http::{HttpOptions, Node, NodeOptions, serve},
     listener,
     news::Announcer,
     request::{Request, RequestId},
@@ -38,11 +38,11 @@ impl Listening {
 
     /// A node that hears nothing.
     async fn deaf(store: &Store, options: &HttpOptions) -> Self {
-        let node = Node::new(store.clone(), options);
+        let node = Node::new(store.clone(), NodeOptions::default().http(options.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, node.router(options), shutdown.clone()));
+        let served = tokio::spawn(serve(listener, node.router(), shutdown.clone()));
         let api = Api::of_server(address, shutdown, served);
         Self { api, node }
     }

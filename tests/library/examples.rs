@@ -154,6 +154,8 @@ async fn http_gateway_accepts_replays_answers_and_refuses_until_ctrl_c() {
     let refused = client.post(&url).json("8 to Bob").send().await.unwrap();
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("Retry-After"));
+    let beside = url.replace("/transfers", "/readyz");
+    assert_eq!(client.get(beside).send().await.unwrap().status(), 200);
 
     let pid = Pid::from_raw(i32::try_from(gateway.id().unwrap()).unwrap());
     kill(pid, Signal::SIGINT).unwrap();

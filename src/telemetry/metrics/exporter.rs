@@ -18,7 +18,7 @@ use crate::store::Store;
 const UPKEEP: Duration = Duration::from_secs(5);
 
 pub(crate) struct Exporter {
-    pub(super) recorder: PrometheusRecorder,
+    pub(super) recorder: Arc<PrometheusRecorder>,
     upkeep_due: Mutex<Instant>,
 }
 
@@ -33,7 +33,7 @@ impl Exporter {
                 builder = builder.set_buckets_for_metric(matcher, buckets).unwrap_or_default();
             }
         }
-        let recorder = builder.build_recorder();
+        let recorder = Arc::new(builder.build_recorder());
         for metric in ALL {
             let name = KeyName::from_const_str(metric.name);
             match metric.form {
@@ -74,6 +74,13 @@ impl Metrics {
         Self {
             exporter: Some(Arc::new(Exporter::new())),
         }
+    }
+
+    /// Makes their recorder that of the program: what other crates count with the crate `metrics` is rendered, too.
+    /// False if the program has a recorder already, or these have none of their own.
+    pub fn install(&self) -> bool {
+        let recorder = self.exporter.as_ref().map(|exporter| Arc::clone(&exporter.recorder));
+        recorder.is_some_and(|recorder| metrics::set_global_recorder(recorder).is_ok())
     }
 
     /// Sets a gauge. One without a value is left out, because zero would look healthy.

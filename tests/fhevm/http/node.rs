@@ -146,9 +146,8 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
-        let options = HttpOptions::default();
         let store = own_store(database);
-        let engine_routes = engine::Node::new(store.clone(), &options).router(&options);
+        let engine_routes = engine::router(store.clone(), &HttpOptions::default());
         let router = Relayer::new(store, &config).await.router(engine_routes);
         tokio::spawn(engine::serve(listener, router, stop.clone()));
         Self {

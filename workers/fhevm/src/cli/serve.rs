@@ -1,13 +1,12 @@
 //! `tidegate-fhevm serve`
 
-use std::{net::SocketAddr, pin::pin, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, ensure};
 use clap::Args;
 use tidegate::{
-    database::{self, PoolSettings},
-    http::{self, ConnectionOptions, HttpOptions},
-    listener, maintenance, shutdown,
+    database::PoolSettings,
+    node::{self, ConnectionOptions, HttpOptions, Node, NodeOptions, on_signal},
     store::Store,
 };
 use tidegate_fhevm::{config::Keys, http::Relayer, request::Family};
@@ -43,7 +42,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
-        let stop = shutdown::on_signal().context("cannot listen for signals")?;
+        let stop = on_signal().context("cannot listen for signals")?;
         let config = global.config()?;
         let local = self.listen.ip().is_loopback();
         ensure!(
@@ -59,44 +58,23 @@ impl Serve {
         };
         let (store, location) = global.open(&settings).await?;
         check_kinds(&store).await?;
-        let listener_settings = PoolSettings {
-            // The database counts nodes by this name.
-            application_name: http::LISTENER_NAME.to_owned(),
-            ..PoolSettings::default()
-        };
         let listen_url = self.listen_database_url.as_ref().unwrap_or(&location.url);
-        let listened =
-            database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
+        let options = NodeOptions::default()
+            .listen_url(listen_url)
+            .context("check --listen-database-url")?;
 
         let bound = TcpListener::bind(self.listen).await;
         let bound = bound.with_context(|| format!("cannot listen on {}", self.listen))?;
         // With port 0, this is how a parent process learns the port.
         println!("listening on http://{}", bound.local_addr()?);
-        let options = HttpOptions {
-            keys_required: !local,
-            ..self.options
+        let keys = match config.keys {
+            Keys::Off => node::Keys::Off,
+            Keys::Required => node::Keys::Required,
         };
-        let node = http::Node::new(store.clone(), &options);
-        let router = Relayer::new(store.clone(), &config).await.router(node.router(&options));
-        let listening = listener::listen(listened, store.clone(), node.subscribers(), stop.clone());
-        let maintaining = maintenance::run(store.clone(), stop.clone());
-        let mut served = pin!(http::serve_within(bound, router, &self.of_connections, stop.clone()));
-        // Without one of its parts, the node would report that it is healthy and not be.
-        let parts = async {
-            tokio::select! {
-                ended = tokio::spawn(listening) => ended.context("the listener broke down"),
-                ended = tokio::spawn(maintaining) => ended.context("maintenance broke down"),
-            }
-        };
-        tokio::select! {
-            served = &mut served => served?,
-            ended = parts => {
-                ended?;
-                ensure!(stop.is_cancelled(), "a part of this node has ended by itself: start it again");
-                // Calls under way are answered first.
-                served.await?;
-            }
-        }
+        let options = options.http(self.options).connections(self.of_connections).keys(keys);
+        let node = Node::new(store.clone(), options);
+        let router = Relayer::new(store, &config).await.router(node.router());
+        node.serve(bound, router, stop).await?;
         drop(location);
         Ok(())
     }

@@ -1,0 +1,212 @@
+//! A node: what the API of one process shares, and what a program needs to serve routes of its own beside it.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{
+    access::{Access, Caller, Refusal},
+    grouping::{SubmitResult, Submitter},
+    limits::{Admission, Permit},
+    metrics::NodeMetrics,
+    node_options::{Keys, NodeOptions},
+    outlooks::Outlooks,
+    routes,
+};
+use crate::{
+    api_key::Scope,
+    client::Tidegate,
+    error::StoreError,
+    gate::Gates,
+    listener::Subscriber,
+    news::{Announcer, Waiters},
+    request::RequestId,
+    retry_after::RetryAfter,
+    store::{self, Outlook, Store, Submission, Submitted},
+    telemetry::metrics::Metrics,
+};
+
+/// Connections for operators, API keys, gates, readiness and metrics, so that repairing an overloaded node does not
+/// wait for the connections that are in use.
+const OPERATORS_CONNECTIONS: u32 = 2;
+
+/// A node of the API. Cheap to clone; clones share their state.
+///
+/// A program merges [`router`](Self::router) with its own routes, whose handlers use the node: they have its groups of
+/// submissions, its copies of gates and keys, and its limits. [`serve`](Self::serve) serves all of it.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) store: Store,
+    pub(super) operators: Store,
+    pub(super) waiters: Waiters,
+    pub(super) announcer: Announcer,
+    pub(super) gates: Gates,
+    pub(super) access: Access,
+    pub(super) admission: Admission,
+    pub(super) submitter: Submitter,
+    pub(super) metrics: Arc<NodeMetrics>,
+    /// Reads the outlook of requests whose callers have waited.
+    pub(super) outlooks: Outlooks,
+    pub(crate) options: Arc<NodeOptions>,
+    /// Permits for reading a request by its id; their number leaves connections to the other calls.
+    lookups: Arc<Semaphore>,
+}
+
+impl Tidegate {
+    /// A node of the HTTP API on this database, for a program that serves routes of its own. Called in a runtime.
+    #[must_use]
+    pub fn node(&self, options: NodeOptions) -> Node {
+        let options = match (&options.listen, self.url()) {
+            (None, Some(url)) => options.clone().listen_url(url).unwrap_or(options),
+            _ => options,
+        };
+        Node::new(self.store().clone(), options)
+    }
+}
+
+impl Node {
+    /// A node over one database. It starts to read the gates; for callers within a runtime.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(store: Store, options: NodeOptions) -> Self {
+        let operators = store.with_own_pool(OPERATORS_CONNECTIONS);
+        let waiters = Waiters::new(store.clone(), options.http.waiters_max);
+        // Not over the connections of submissions: the copy matters most when they are all in use.
+        let gates = Gates::of(operators.clone());
+        let admission = Admission::new(options.http.concurrency_limit);
+        let connections = store.pool_options().get_max_connections() as usize;
+        let metrics = Arc::new(NodeMetrics::new(
+            options.metrics.clone(),
+            (&store, &operators),
+            routes::paths(),
+            admission.clone(),
+            waiters.clone(),
+            gates.clone(),
+        ));
+        let patience = options.http.request_timeout;
+        Self {
+            announcer: Announcer::new(store.clone()),
+            access: Access::new(operators.clone(), options.keys != Keys::OnceCreated),
+            submitter: Submitter::new(store.clone(), gates.clone(), patience, metrics.group_sizes()),
+            // Requests that end at the same time leave most connections to the other calls.
+            outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),
+            lookups: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
+            options: Arc::new(options),
+            waiters,
+            gates,
+            admission,
+            metrics,
+            operators,
+            store,
+        }
+    }
+
+    /// The callers that wait on this node.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// This node's copy of the gates.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
+    /// The subscribers of this node, for [`listen`](crate::listener::listen).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn subscribers(&self) -> Vec<Box<dyn Subscriber>> {
+        let (waiters, announcer, gates) = (self.waiters.clone(), self.announcer.clone(), self.gates.clone());
+        vec![Box::new(waiters), Box::new(announcer), Box::new(gates)]
+    }
+
+    /// A place among the calls that this node serves at once, held until it is dropped; `None`: it has as many, and the
+    /// caller may choose another node. `/v1` has the same places.
+    #[must_use]
+    pub fn admit(&self) -> Option<Permit> {
+        self.admission.admit()
+    }
+
+    /// The caller of one of the program's own routes, by its API key.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`]: no key, an unknown one, one without the scope; or the keys cannot be read.
+    pub async fn caller(&self, call: &Parts, scope: Scope) -> Result<Caller, Refusal> {
+        self.access.program_caller(call, scope, &self.options).await
+    }
+
+    /// Submits a request, in one statement with others that arrive meanwhile. Without a key, a closed gate refuses it
+    /// without a statement.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database; a group shares its error.
+    pub async fn submit(&self, submission: Submission) -> Result<Submitted, Arc<StoreError>> {
+        let (kind, submitter) = (submission.kind.clone(), submission.submitter.clone());
+        if submission.idempotency_key.is_none()
+            && submission.admission == store::Admission::Enforce
+            && let Some(refusal) = self.gates.refuse(&kind, submitter.as_deref())
+        {
+            self.metrics.refused_from_memory(&kind);
+            let retry_after = RetryAfter::seconds(refusal.seconds);
+            return Ok(Submitted::Refused { retry_after });
+        }
+        let submitted = self.submitter.submit(submission).await;
+        self.noted(&kind, submitter.as_deref(), submitted)
+    }
+
+    /// Counts a submission. One that the database has refused is asked to come back in its turn.
+    pub(super) fn noted(&self, kind: &str, submitter: Option<&str>, submitted: SubmitResult) -> SubmitResult {
+        let submitted = submitted.inspect_err(|error| self.metrics.submission_failed(kind, error))?;
+        self.metrics.submitted(kind, &submitted);
+        Ok(match submitted {
+            Submitted::Refused { retry_after } => Submitted::Refused {
+                retry_after: self.gates.in_turn(kind, submitter, retry_after, 1),
+            },
+            submitted => submitted,
+        })
+    }
+
+    /// Where a request stands, for a poll; `None` for an unknown id.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
+        let Some(_permit) = self.lookup(&self.store).await else {
+            return Err(StoreError::Unavailable(
+                "too many calls read requests at once".to_owned(),
+            ));
+        };
+        let outlook = self.store.outlook(id).await?;
+        if let Some(outlook) = &outlook {
+            self.metrics.polled(outlook);
+        }
+        Ok(outlook)
+    }
+
+    /// A permit to read requests by their ids; `None`: there was none for as long as a call waits for a connection.
+    pub(super) async fn lookup(&self, store: &Store) -> Option<SemaphorePermit<'_>> {
+        let time_limit = store.pool_options().get_acquire_timeout();
+        tokio::time::timeout(time_limit, self.lookups.acquire())
+            .await
+            .ok()?
+            .ok()
+    }
+
+    /// Where this node counts. [`Metrics::install`] adds what other crates of the program count.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        self.metrics.recorded()
+    }
+
+    /// The body of `/metrics`, for a port of the program's own: Prometheus' text format.
+    pub async fn render_metrics(&self) -> String {
+        self.metrics.render(&self.store).await
+    }
+}
