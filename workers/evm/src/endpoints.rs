@@ -5,6 +5,7 @@
 
 mod batch;
 mod call;
+pub mod fees;
 mod health;
 mod send;
 
@@ -22,15 +23,12 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 use url::Url;
 
-use self::health::Health;
 pub use self::{
     call::{CallError, CallRequest},
     send::SendAnswer,
 };
-use crate::{
-    fees::FeeSource,
-    node_error::{Class, NodeError},
-};
+use self::{fees::FeeSource, health::Health};
+use crate::node_error::{Class, NodeError};
 
 /// How long an endpoint has for an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);

@@ -7,7 +7,6 @@ mod broadcast;
 pub mod checker;
 mod endpoints;
 mod failpoint;
-pub mod fees;
 pub mod keeper;
 mod loss;
 mod metrics;
@@ -23,7 +22,7 @@ pub mod store;
 pub mod wallets;
 mod watcher;
 
-pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer};
+pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer, fees};
 pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
 pub use schema::migrations;
 pub use sender::{Sender, SenderOptions};

@@ -7,25 +7,19 @@ use super::{gateway, host, reverts, with_materials};
 /// Selector or topic, and canonical signature, as the deployed contracts have them.
 const FIXTURE: &str = include_str!("selectors.tsv");
 
-/// Those of the types of this module, by signature.
-fn declared() -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    macro_rules! calls {
-        ($($call:path),* $(,)?) => { $(all.insert(
-            <$call>::SIGNATURE.to_owned(), format!("0x{}", alloy::hex::encode(<$call>::SELECTOR)),
-        );)* };
+/// What a type's signature is, with its selector or topic.
+type Declared = Vec<(String, String)>;
+
+fn selector(selector: [u8; 4]) -> String {
+    format!("0x{}", alloy::hex::encode(selector))
+}
+
+/// Of the calls.
+fn calls() -> Declared {
+    macro_rules! list {
+        ($($call:path),* $(,)?) => { vec![$((<$call>::SIGNATURE.to_owned(), selector(<$call>::SELECTOR))),*] };
     }
-    macro_rules! events {
-        ($($event:path),* $(,)?) => { $(all.insert(
-            <$event>::SIGNATURE.to_owned(), format!("{:?}", <$event>::SIGNATURE_HASH),
-        );)* };
-    }
-    macro_rules! errors {
-        ($($error:ident),* $(,)?) => { $(all.insert(
-            reverts::$error::SIGNATURE.to_owned(), format!("0x{}", alloy::hex::encode(reverts::$error::SELECTOR)),
-        );)* };
-    }
-    calls![
+    list![
         gateway::InputVerification::verifyProofRequestCall,
         gateway::InputVerification::isProofVerifiedCall,
         gateway::InputVerification::isProofRejectedCall,
@@ -51,8 +45,17 @@ fn declared() -> BTreeMap<String, String> {
         host::KmsGeneration::getActiveCrsIdCall,
         host::KmsGeneration::getKeyMaterialsCall,
         host::KmsGeneration::getCrsMaterialsCall,
-    ];
-    events![
+    ]
+}
+
+/// Of the events.
+fn events() -> Declared {
+    macro_rules! list {
+        ($($event:path),* $(,)?) => {
+            vec![$((<$event>::SIGNATURE.to_owned(), format!("{:?}", <$event>::SIGNATURE_HASH))),*]
+        };
+    }
+    list![
         gateway::InputVerification::VerifyProofRequest,
         gateway::InputVerification::VerifyProofResponse,
         gateway::InputVerification::RejectProofResponse,
@@ -63,8 +66,17 @@ fn declared() -> BTreeMap<String, String> {
         with_materials::PublicDecryptionRequest,
         with_materials::UserDecryptionRequest,
         host::ProtocolConfig::NewKmsContext,
-    ];
-    errors![
+    ]
+}
+
+/// Of the reverts.
+fn errors() -> Declared {
+    macro_rules! list {
+        ($($error:ident),* $(,)?) => {
+            vec![$((reverts::$error::SIGNATURE.to_owned(), selector(reverts::$error::SELECTOR))),*]
+        };
+    }
+    list![
         EnforcedPause,
         ERC20InsufficientBalance,
         ERC20InsufficientAllowance,
@@ -95,8 +107,12 @@ fn declared() -> BTreeMap<String, String> {
         MaxDurationDaysExceeded,
         StartTimestampInFuture,
         UserDecryptionRequestExpired,
-    ];
-    all
+    ]
+}
+
+/// Those of the types of this module, by signature.
+fn declared() -> BTreeMap<String, String> {
+    [calls(), events(), errors()].concat().into_iter().collect()
 }
 
 fn rows(table: &str) -> BTreeMap<String, String> {

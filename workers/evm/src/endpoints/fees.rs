@@ -7,7 +7,7 @@ use std::{
 
 use alloy::{consensus::BlockHeader, eips::BlockNumberOrTag, primitives::U128, rpc::types::Header};
 
-use crate::endpoints::{Chain, RpcCall, RpcError};
+use super::{Chain, RpcCall, RpcError};
 
 /// A suggestion is not older than this, even if no newer block is known.
 const FRESH: Duration = Duration::from_secs(2);
