@@ -1,4 +1,4 @@
--- keeper_adopt: Takes a transaction that the chain has at one of our nonces, with the call of the nonce's order, for the
+-- keeper_adopt: Takes a transaction that the chain has at one of our nonces, with the call of its order, for the
 -- order's own, from a former life of the database. Returns whether it did; see `note_mined` for its receipt.
 create or replace function evm.keeper_adopt(
   p_wallet smallint, p_nonce bigint, p_recipient bytea, p_calldata bytea, p_hash bytea, p_max_fee text, p_tip text

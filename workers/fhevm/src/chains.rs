@@ -1,13 +1,31 @@
 //! The chains of a configuration.
 
+use alloy::primitives::Address;
 use tidegate_evm::{Chain, ChainError, fees::FeeBounds};
 
 use crate::{
     answers::Contracts,
     config::{self, Config},
     key_url,
-    readiness::{HostChain, Kms},
 };
+
+/// The access control list of a host chain.
+#[derive(Debug, Clone)]
+pub struct HostChain {
+    /// The chain.
+    pub chain: Chain,
+    /// Its contract `ACL`.
+    pub acl: Address,
+}
+
+/// Where thresholds of KMS contexts are read.
+#[derive(Debug, Clone)]
+pub struct Kms {
+    /// The host chain that carries the KMS protocol.
+    pub chain: Chain,
+    /// Its contract `ProtocolConfig`.
+    pub protocol_config: Address,
+}
 
 /// The chains of a configuration, with their contracts.
 #[derive(Clone)]

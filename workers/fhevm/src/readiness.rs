@@ -19,31 +19,17 @@ use tidegate::{
 use tidegate_evm::Chain;
 
 use self::threshold::Thresholds;
-use crate::{chains::Chains, labels::Label, request::Payload};
+use crate::{
+    chains::{Chains, HostChain},
+    labels::Label,
+    request::Payload,
+};
 
 /// How long a request waits until its material is asked for again.
 const AGAIN: Duration = Duration::from_secs(3);
 
 /// The most requests whose pass of the ACL is remembered.
 const PASSES_MAX: usize = 100_000;
-
-/// The access control list of a host chain.
-#[derive(Debug, Clone)]
-pub struct HostChain {
-    /// The chain.
-    pub chain: Chain,
-    /// Its contract `ACL`.
-    pub acl: Address,
-}
-
-/// Where thresholds of KMS contexts are read.
-#[derive(Debug, Clone)]
-pub struct Kms {
-    /// The host chain that carries the KMS protocol.
-    pub chain: Chain,
-    /// Its contract `ProtocolConfig`.
-    pub protocol_config: Address,
-}
 
 /// The check of one process.
 pub struct Readiness {

@@ -13,7 +13,7 @@ use alloy::{
 use futures_util::future::try_join_all;
 use tidegate::stage::Check;
 
-use super::HostChain;
+use crate::chains::HostChain;
 use crate::{
     abi::host::Acl,
     labels::Label,

@@ -9,7 +9,8 @@ use std::{
 use alloy::{eips::BlockNumberOrTag, primitives::U256};
 use tidegate::stage::Check;
 
-use super::{Kms, retry};
+use super::retry;
+use crate::chains::Kms;
 use crate::{abi::host::ProtocolConfig, labels::Label, view};
 
 const TRIES: u32 = 3;
