@@ -1,1 +1,14 @@
 //! What `tidegate-fhevm` does on a chain.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod funds;
+mod lives;
+mod readiness;
+mod reorg;
+mod reverts;
+mod scene;
+mod shares;
+mod watching;

@@ -37,13 +37,21 @@ pub fn responses(tidegate: &Tidegate, config: &Config, chains: &Chains) -> Respo
     Responses::new(tidegate.clone(), chains.gateway.clone(), chains.contracts, signers)
 }
 
+/// How many blocks before the newest one the watcher begins the first time: it needs an older block to go back to.
+const BEFORE: u64 = 64;
+
 /// Reads the events of a configuration's gateway.
-#[must_use]
-pub fn watcher(tidegate: &Tidegate, config: &Config, chains: &Chains) -> Watcher<Responses> {
+pub async fn watcher(tidegate: &Tidegate, config: &Config, chains: &Chains) -> Watcher<Responses> {
     let (gateway, contracts) = (&config.gateway, &chains.contracts);
     let addresses = vec![contracts.decryption, contracts.input_verification];
     let options = WatchOptions {
         confirmations: gateway.confirmations,
+        after: chains
+            .gateway
+            .block_number()
+            .await
+            .ok()
+            .map(|head| head.saturating_sub(BEFORE)),
         poll: Duration::from_millis(gateway.poll_ms),
         range_max: gateway.range,
         ..WatchOptions::new("fhevm", addresses, answers::TOPICS.to_vec())
@@ -68,7 +76,7 @@ pub async fn run(
     chains: &Chains,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let watcher = watcher(tidegate, config, chains);
+    let watcher = watcher(tidegate, config, chains).await;
     let watching = watcher.watch(tidegate, stop.clone());
     let responses = responses(tidegate, config, chains);
     let schedule = Schedule {
