@@ -82,9 +82,10 @@ test-sdk: setup client-assets ## Run the published fhEVM SDK against two nodes o
 	"$(TARGET)/debug/tidegate-fhevm-stand-ins" sdk
 
 .PHONY: bench-fhevm
-bench-fhevm: setup ## Measure sends from wallets against a sender that only signs, sends and awaits receipts
+bench-fhevm: setup ## Measure sends from wallets against a sender without a database, and nonces under an old snapshot
 	tests/fhevm/prepare
 	cargo bench -p tidegate-fhevm --bench sends
+	cargo bench -p tidegate-fhevm --bench nonces
 
 .PHONY: contracts
 contracts: ## Compile the contracts that the tests of the fhEVM relayer run against
