@@ -75,13 +75,13 @@ async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pool_has_swallowed_is_sent_again_after_two_seconds_if_a_block_was_made_without_it() {
+async fn what_a_pool_has_swallowed_is_sent_again_after_a_second_if_a_block_was_made_without_it() {
     let scene = stopped_scene().await;
     let keeper = scene.keeper().await;
     scene.proxy.add(Rule::new(SEND, Fault::Swallow).times(3));
     drop(scene.begin(&scene.orders(3).await).await);
     keeper.step(1).await.unwrap();
-    scene.later(Duration::from_millis(2_000)).await;
+    scene.later(Duration::from_secs(1)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.counts().await, (0, 0), "no block was made");
     scene.anvil.mine(1).await.unwrap();

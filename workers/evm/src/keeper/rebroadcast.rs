@@ -11,8 +11,8 @@ const UNSENT_AFTER: Duration = Duration::from_secs(1);
 /// What an endpoint has taken is sent again after this time: some transactions vanish without an error.
 const SENT_AFTER: Duration = Duration::from_secs(5);
 
-/// The same while blocks are made without the lowest transaction, for which all others wait.
-const BLOCKED_AFTER: Duration = Duration::from_secs(2);
+/// The same, once per block, while blocks are made without the lowest transaction, for which all others wait.
+const BLOCKED_AFTER: Duration = Duration::from_secs(1);
 
 /// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ impl Keeper {
     /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined.
     pub(super) async fn rebroadcast(&self, view: &View) -> Result<(), KeeperError> {
         let lowest = view.unmined().next();
-        let is_blocked = lowest.is_some_and(|slot| slot.age >= BLOCKED_AFTER && self.is_passed_over(view, slot));
+        let is_blocked = lowest.is_some_and(|slot| self.is_passed_over(view, slot));
         let is_due = |slot: &&OpenSlot| slot.age >= due_after(slot, is_blocked);
         let due: Vec<u64> = view.unmined().filter(is_due).map(|slot| slot.nonce).collect();
         self.send(&due).await?;
