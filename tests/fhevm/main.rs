@@ -8,6 +8,7 @@ mod funds;
 mod lives;
 mod readiness;
 mod reorg;
+mod restarts;
 mod reverts;
 mod scene;
 mod shares;
