@@ -180,7 +180,11 @@ async fn s2_other_methods_and_paths_are_answered_without_tricks() {
         assert_eq!(status("POST", &format!("{path}/")).await, 404, "{path}/");
     }
     assert_eq!(status("POST", "/v3/user-decrypt").await, 404);
-    assert_eq!(status("POST", "/v1/input-proof").await, 415, "Tidegate's own API");
+    assert_eq!(
+        status("POST", "/v1/input-proof").await,
+        401,
+        "Tidegate's own API needs a key"
+    );
     assert_eq!(status("GET", "/livez").await, 200, "Tidegate's own API");
 }
 

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use tidegate::{
     RunningWorker, Stages, Tidegate,
     database::{PoolSettings, connect_lazily},
-    http::{self as engine, HttpOptions},
+    http as engine,
     request::Request,
     stage::{Check, Receipt, Sent},
     store::Store,
 };
 use tidegate_fhevm::{
-    config::Config,
-    http::Relayer,
+    config::{self, Config},
+    http::{Relayer, credential},
     kinds,
     request::{Family, Payload},
 };
@@ -147,8 +147,14 @@ impl Node {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
         let store = own_store(database);
-        let engine_routes = engine::router(store.clone(), &HttpOptions::default());
-        let router = Relayer::new(store, &config).await.router(engine_routes);
+        let keys = match config.keys {
+            config::Keys::Off => engine::Keys::Off,
+            config::Keys::Required => engine::Keys::Required,
+        };
+        let options = engine::NodeOptions::default().keys(keys).credentials(credential);
+        let node = engine::Node::new(store.clone(), options);
+        let routes = node.router();
+        let router = Relayer::new(node, &store, &config).await.router(routes);
         tokio::spawn(engine::serve(listener, router, stop.clone()));
         Self {
             url,

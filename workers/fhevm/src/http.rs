@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod health;
+mod keys;
 mod keyurl;
 mod openapi;
 mod poll;
@@ -23,13 +24,14 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use tidegate::{retry_after::RetryAfter, store::Store};
+use tidegate::{node::Node, retry_after::RetryAfter, store::Store};
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultMakeSpan, TraceLayer},
 };
 use tracing::Level;
 
+pub use self::keys::credential;
 use self::{health::Dependencies, keyurl::KeyUrl};
 use crate::{
     config::{Config, Twins},
@@ -47,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Relayer(Arc<Inner>);
 
 struct Inner {
-    store: Store,
+    node: Node,
     host_chains: HashSet<u64>,
     twins: Twins,
     key_url: KeyUrl,
@@ -57,16 +59,16 @@ struct Inner {
 }
 
 impl Relayer {
-    /// A node over one database.
-    pub async fn new(store: Store, config: &Config) -> Self {
+    /// A node over one database, which takes keys where [`credential`] finds them.
+    pub async fn new(node: Node, store: &Store, config: &Config) -> Self {
         Self(Arc::new(Inner {
             host_chains: config.host_chains.iter().map(|chain| chain.chain_id).collect(),
             twins: config.twins,
-            key_url: KeyUrl::new(&store, &config.keyurl),
+            key_url: KeyUrl::new(store, &config.keyurl),
             dependencies: Dependencies::new(store.clone(), &config.gateway).await,
             // A configuration has at least one.
             document: openapi::document(config.host_chains.first().map_or(0, |chain| chain.chain_id)).into(),
-            store,
+            node,
         }))
     }
 
@@ -80,7 +82,9 @@ impl Relayer {
             .route("/openapi.json", get(openapi::openapi));
         for family in Family::ALL {
             let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
-            let poll = move |State(relayer), Path(job_id): Path<String>| poll::poll(relayer, family, job_id);
+            let poll = move |State(relayer), Path(job_id): Path<String>, request: Request| {
+                poll::poll(relayer, family, job_id, request)
+            };
             routes = routes
                 .route(family.path(), post(submit))
                 .route(&format!("{}/{{job_id}}", family.path()), get(poll));

@@ -9,7 +9,11 @@ use tidegate::{
     node::{self, ConnectionOptions, HttpOptions, Node, NodeOptions, on_signal},
     store::Store,
 };
-use tidegate_fhevm::{config::Keys, http::Relayer, request::Family};
+use tidegate_fhevm::{
+    config::Keys,
+    http::{Relayer, credential},
+    request::Family,
+};
 use tokio::net::TcpListener;
 
 use super::GlobalArgs;
@@ -71,9 +75,13 @@ impl Serve {
             Keys::Off => node::Keys::Off,
             Keys::Required => node::Keys::Required,
         };
-        let options = options.http(self.options).connections(self.of_connections).keys(keys);
+        let options = options
+            .http(self.options)
+            .connections(self.of_connections)
+            .keys(keys)
+            .credentials(credential);
         let node = Node::new(store.clone(), options);
-        let router = Relayer::new(store, &config).await.router(node.router());
+        let router = Relayer::new(node.clone(), &store, &config).await.router(node.router());
         node.serve(bound, router, stop).await?;
         drop(location);
         Ok(())

@@ -1,5 +1,6 @@
 //! Polls.
 
+use axum::extract::Request;
 use tidegate::request::RequestId;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -7,6 +8,7 @@ use uuid::Uuid;
 use super::{
     AWAY, PATIENCE, Relayer,
     answer::{self, Answer},
+    keys::Refused,
 };
 use crate::{
     labels::{Detail, Label, Refusal},
@@ -16,16 +18,24 @@ use crate::{
 /// How many characters a UUID with hyphens has.
 const HYPHENATED: usize = 36;
 
-/// Where a request stands, or its result.
-pub(super) async fn poll(relayer: Relayer, family: Family, job_id: String) -> Answer {
+/// Where a request stands, or its result. Any caller with its id may ask.
+pub(super) async fn poll(relayer: Relayer, family: Family, job_id: String, request: Request) -> Answer {
+    let (call, _) = request.into_parts();
+    let admitted = relayer.caller(&call).await;
+    if matches!(admitted, Err(Refused::Unauthorized)) {
+        return Label::Unauthorized.into();
+    }
     let id = Uuid::try_parse(&job_id).ok().filter(|_| job_id.len() == HYPHENATED);
     let Some(id) = id.map(RequestId) else {
         return Refusal::invalid(vec![Detail::new("jobId", "Must be a UUID")]).into();
     };
-    match timeout(PATIENCE, relayer.0.store.outlook(id)).await {
+    // From here on, an answer that ends the call would lose the request for its caller.
+    let (Ok(_), Some(_permit)) = (admitted, relayer.0.node.admit()) else {
+        return Answer::Queued(AWAY);
+    };
+    match timeout(PATIENCE, relayer.0.node.outlook(id)).await {
         Ok(Ok(Some(outlook))) if outlook.kind == family.kind() => answer::of_request(family, outlook),
         Ok(Ok(_)) => Label::NotFound.into(),
-        // An answer that ends the call would lose the request for its caller.
         Ok(Err(error)) => {
             if !error.is_transient() {
                 tracing::error!(%error, "a poll failed");

@@ -10,7 +10,7 @@ use tidegate::{
 };
 use tokio::time::timeout;
 
-use super::{AWAY, PATIENCE, Relayer, answer::Answer, body};
+use super::{AWAY, PATIENCE, Relayer, answer::Answer, body, keys::Refused};
 use crate::{
     config::Twins,
     fingerprint::fingerprint,
@@ -20,16 +20,29 @@ use crate::{
 
 /// Submits a request, unless its twin goes on or has a result.
 pub(super) async fn submit(relayer: Relayer, family: Family, request: Request) -> Answer {
-    let payload = async {
-        let body = body::read(request.into_body()).await?;
+    let (call, body) = request.into_parts();
+    let submitter = relayer.caller(&call).await;
+    let body = body::read(body).await;
+    if matches!(submitter, Err(Refused::Unauthorized)) {
+        return Label::Unauthorized.into();
+    }
+    let payload = || {
+        let body = body?;
         let payload = family.parse(&body, Utc::now())?;
         relayer.check_chains(&payload)?;
         Ok(payload)
     };
-    match payload.await {
-        Ok(payload) => relayer.submit(family, &payload, None).await,
-        Err(refusal) => Answer::Failed(refusal),
-    }
+    let payload = match payload() {
+        Ok(payload) => payload,
+        Err(refusal) => return Answer::Failed(refusal),
+    };
+    let Ok(submitter) = submitter else {
+        return Answer::Busy(AWAY, "the API keys cannot be read");
+    };
+    let Some(_permit) = relayer.0.node.admit() else {
+        return Answer::Busy(AWAY, "this node serves as many calls as it may");
+    };
+    relayer.submit(family, &payload, submitter).await
 }
 
 impl Relayer {
@@ -66,12 +79,24 @@ impl Relayer {
             admission: Admission::Enforce,
             not_before: None,
         };
-        match timeout(PATIENCE, self.0.store.submit(&submission)).await {
-            Ok(Ok(Submitted::Accepted(ticket) | Submitted::Replayed(ticket))) => Answer::Accepted {
-                job: ticket.id,
-                // Without a time the twin has its result.
-                retry_after: ticket.eta.map_or(RetryAfter::SOON, |eta| eta.retry_after),
-            },
+        let submitted = timeout(PATIENCE, self.0.node.submit(submission)).await;
+        match submitted {
+            Ok(Ok(Submitted::Accepted(ticket) | Submitted::Replayed(ticket))) => {
+                let mut eta = ticket.eta;
+                // A twin that goes on: those of a group come without a time.
+                if eta.is_none() && !ticket.status.is_terminal() {
+                    let outlook = timeout(PATIENCE, self.0.node.outlook(ticket.id)).await;
+                    eta = outlook
+                        .ok()
+                        .and_then(Result::ok)
+                        .flatten()
+                        .and_then(|outlook| outlook.eta);
+                }
+                Answer::Accepted {
+                    job: ticket.id,
+                    retry_after: eta.map_or(RetryAfter::SOON, |eta| eta.retry_after),
+                }
+            }
             Ok(Ok(Submitted::Refused { retry_after })) => Answer::Busy(retry_after, "its queue is full"),
             Ok(Err(error)) => of_error(family, &error),
             Err(_) => Answer::Busy(AWAY, "the database is slow"),
