@@ -1,5 +1,5 @@
--- keeper_begin: Begins to keep a wallet under this epoch of the singleton; returns the lowest nonce whose transaction is
--- not final, lost or void. Null: a newer epoch keeps it, or there is no such wallet.
+-- keeper_begin: Begins to keep a wallet under this epoch of the singleton; returns the lowest nonce whose transaction
+-- is not final, lost or void. Null: a newer epoch keeps it, or there is no such wallet.
 create or replace function evm.keeper_begin(p_wallet smallint, p_epoch bigint)
   returns bigint language sql volatile
   as $$

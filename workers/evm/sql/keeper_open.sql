@@ -1,9 +1,9 @@
 -- keeper_open: The transactions of a wallet that are signed and not mined, from a nonce on, in their order.
 --
 -- `hashes`: of all versions, the first one first. The other columns are those of the newest version: `age_ms` is the
--- time since it was last sent, or signed if it was not sent. `ended_ms`: since when the nonce is only to be used up: its
--- request ended and was not completed, or there are no signed bytes; null while it is not so. Read along the primary
--- key, because an index on states would be full of dead entries while an old snapshot is open.
+-- time since it was last sent, or signed if it was not sent. `ended_ms`: since when the nonce is only to be used up:
+-- its request ended and was not completed, or there are no signed bytes; null while it is not so. Read along the
+-- primary key, because an index on states would be full of dead entries while an old snapshot is open.
 create or replace function evm.keeper_open(p_wallet smallint, p_from bigint)
   returns table (
     nonce bigint, state text, signed_at timestamptz, hashes bytea[], n smallint, kind text, max_fee text, tip text,

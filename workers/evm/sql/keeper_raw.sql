@@ -6,7 +6,9 @@ create or replace function evm.keeper_raw(p_wallet smallint, p_nonces bigint[])
     select o.nonce, a.hash, a.raw
     from unnest(p_nonces) as o(nonce)
     cross join lateral (
-      select b.hash, b.raw from evm.attempt as b where b.wallet = p_wallet and b.nonce = o.nonce order by b.n desc limit 1
+      select b.hash, b.raw from evm.attempt as b
+      where b.wallet = p_wallet and b.nonce = o.nonce
+      order by b.n desc limit 1
     ) as a
     where a.raw is not null
     order by o.nonce

@@ -1,6 +1,6 @@
--- keeper_settle: Makes mined transactions final, whose receipts were found again in these final blocks; one whose filler
--- was mined becomes void, and its order is free. Forgets their signed bytes. Returns the lowest nonce that is not final,
--- lost or void; null when another epoch keeps the wallet.
+-- keeper_settle: Makes mined transactions final, whose receipts were found again in these final blocks; one whose
+-- filler was mined becomes void, and its order is free. Forgets their signed bytes. Returns the lowest nonce that is
+-- not final, lost or void; null when another epoch keeps the wallet.
 create or replace function evm.keeper_settle(
   p_wallet smallint, p_epoch bigint, p_nonces bigint[], p_block_hashes bytea[]
 )

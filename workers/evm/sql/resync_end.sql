@@ -1,4 +1,5 @@
--- resync_end: Takes a wallet into use again, in this PostgreSQL cluster and on its timeline; returns whether it was off.
+-- resync_end: Takes a wallet into use again, in this PostgreSQL cluster and on its timeline; returns whether it was
+-- off.
 create or replace function evm.resync_end(p_wallet smallint)
   returns boolean language sql volatile
   as $$

@@ -1,5 +1,6 @@
--- resync_insert: Adopts a transaction that the chain has at the wallet's next nonce and that the database has forgotten;
--- for a request that has no live transaction, or for none. Returns whether it did; see `note_mined` for its receipt.
+-- resync_insert: Adopts a transaction that the chain has at the wallet's next nonce and that the database has
+-- forgotten; for a request that has no live transaction, or for none. Returns whether it did; see `note_mined` for its
+-- receipt.
 create or replace function evm.resync_insert(
   p_wallet smallint, p_nonce bigint, p_order uuid, p_recipient bytea, p_gas_limit bigint, p_hash bytea, p_max_fee text,
   p_tip text

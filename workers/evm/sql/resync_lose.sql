@@ -1,5 +1,5 @@
--- resync_lose: Gives a nonce up that a foreign transaction has used, in a final block: its order is free. Returns whether
--- it did.
+-- resync_lose: Gives a nonce up that a foreign transaction has used, in a final block: its order is free. Returns
+-- whether it did.
 create or replace function evm.resync_lose(p_wallet smallint, p_nonce bigint)
   returns boolean language sql volatile
   as $$

@@ -1,7 +1,7 @@
 -- wallet_list: The wallets of a chain with these addresses, and what each has to do; see `wallet_load`.
 --
--- `hole_seconds`: how long the lowest transaction that is not mined has been signed without being sent; null when it was
--- sent.
+-- `hole_seconds`: how long the lowest transaction that is not mined has been signed without being sent; null when it
+-- was sent.
 create or replace function evm.wallet_list(p_chain_id bigint, p_addresses bytea[])
   returns table (
     id smallint, address bytea, name text, in_flight_max integer, next_nonce bigint, in_flight bigint, refusal text,

@@ -1,8 +1,8 @@
 -- wallet_load: The next nonce of a wallet, how many of its transactions are signed and not mined, and why it takes no
 -- new orders (null: it takes them).
 --
--- Nonces are mined in their order, so all up to the highest mined one are mined. Reads from the highest nonce down along
--- the primary key, because an index on states would be full of dead entries while an old snapshot is open.
+-- Nonces are mined in their order, so all up to the highest mined one are mined. Reads from the highest nonce down
+-- along the primary key, because an index on states would be full of dead entries while an old snapshot is open.
 create or replace function evm.wallet_load(
   p_wallet smallint, out next_nonce bigint, out in_flight bigint, out refusal text
 )

@@ -1,5 +1,5 @@
--- wallet_turn: Changes the state of a wallet: `draining` takes no new orders, `off` sends nothing at all. Returns whether
--- it had another one. `resync` ends `off`.
+-- wallet_turn: Changes the state of a wallet: `draining` takes no new orders, `off` sends nothing at all. Returns
+-- whether it had another one. `resync` ends `off`.
 create or replace function evm.wallet_turn(p_wallet smallint, p_state text, p_off_cause text)
   returns boolean language sql volatile
   as $$

@@ -178,12 +178,8 @@ fn user(network: &Network, host_chain: u64, seed: B256, delegated: bool) -> anyh
         };
         ("v2/user-decrypt", call.abi_encode())
     };
-    let shares = network
-        .kms
-        .signers()
-        .into_iter()
-        .map(|node| share(node, &[handle], &permit.public_key))
-        .collect();
+    let nodes = network.kms.signers().into_iter();
+    let shares = nodes.map(|node| share(node, &[handle], &permit.public_key)).collect();
     Ok(Work {
         path,
         body,

@@ -27,7 +27,7 @@ async fn revert(rpc: &Rpc, from: Address, to: Address, call: Vec<u8>) -> String 
 
 #[tokio::test]
 async fn requests_revert_with_the_real_errors() {
-    let (mut network, rpc, sender) = network().await;
+    let (network, rpc, sender) = network().await;
     let (decryption, verification) = (network.gateway.decryption, network.gateway.input_verification);
     let user = PrivateKeySigner::random();
     let valid = user_request(&network, &rpc, &user).await;
@@ -101,7 +101,12 @@ async fn requests_revert_with_the_real_errors() {
     ] {
         assert_eq!(revert(&rpc, from, to, call).await, error);
     }
+}
 
+#[tokio::test]
+async fn the_switches_make_requests_revert() {
+    let (mut network, rpc, sender) = network().await;
+    let (decryption, verification) = (network.gateway.decryption, network.gateway.input_verification);
     let set = CiphertextCommits::setAllMissingCall { missing_: true };
     network.operator.send(network.gateway.commits, &set).await.unwrap();
     let set = GatewayConfig::setHostChainCall {
