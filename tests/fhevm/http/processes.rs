@@ -28,13 +28,18 @@ async fn output(mut command: Command) -> (bool, String, String) {
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-/// A node, and its address.
-async fn serve(database: &TestDatabase, config: &Path) -> (Child, String) {
-    let mut command = command(database, config, &["serve", "--listen", "127.0.0.1:0"]);
+/// A node, and its addresses: that of the API and that of its figures.
+async fn serve(database: &TestDatabase, config: &Path) -> (Child, [String; 2]) {
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"];
+    let mut command = command(database, config, &arguments);
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().unwrap();
-    (process, line.strip_prefix("listening on ").unwrap().to_owned())
+    let mut addresses = [const { String::new() }; 2];
+    for (address, what) in addresses.iter_mut().zip(["listening on ", "metrics on "]) {
+        let line = lines.next_line().await.unwrap().unwrap();
+        *address = line.strip_prefix(what).unwrap().to_owned();
+    }
+    (process, addresses)
 }
 
 #[tokio::test]
@@ -104,7 +109,7 @@ async fn serve_says_what_is_missing() {
 async fn serve_answers_until_it_is_stopped() {
     let database = super::node::database().await;
     let config = config_file("");
-    let (mut process, url) = serve(&database, config.path()).await;
+    let (mut process, [url, metrics]) = serve(&database, config.path()).await;
     let family = Family::PublicDecrypt;
     let call = reqwest::Client::new()
         .post(format!("{url}{}", family.path()))
@@ -113,6 +118,13 @@ async fn serve_answers_until_it_is_stopped() {
     let answer = super::node::answer("POST", family.path(), call).await;
 
     assert_eq!(answer.status, 202);
+    let figures = reqwest::get(&metrics).await.unwrap().text().await.unwrap();
+    // The engine's, and those of the chain, whose endpoint is away.
+    for name in ["tidegate_queue_depth", "evm_endpoint_errors_total"] {
+        assert!(figures.contains(name), "{name} is not in {figures}");
+    }
+    let health = metrics.replace("/metrics", "/health");
+    assert_eq!(reqwest::get(health).await.unwrap().status(), 200);
     let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert!(process.wait().await.unwrap().success());

@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod check;
+mod figures;
 mod init;
 mod serve;
 mod wallet;
@@ -42,7 +43,7 @@ pub(crate) enum Command {
     /// Check and send requests from the wallets of the configuration, and watch the gateway
     Work(work::Work),
     /// Watch the gateway without sending: apply the answers of requests, and read the key's place
-    Watch,
+    Watch(watch::Watch),
     /// Manage the wallets that requests are sent from
     #[command(subcommand)]
     Wallet(wallet::Wallet),
@@ -61,7 +62,7 @@ impl Command {
             Self::Init => init::run(global).await,
             Self::Serve(serve) => serve.run(global).await,
             Self::Work(work) => work.run(global).await,
-            Self::Watch => watch::run(global).await,
+            Self::Watch(watch) => watch.run(global).await,
             Self::Wallet(wallet) => wallet.run(global).await,
             Self::Check(check) => check.run(global).await,
             // It blocks, so `main` runs it without a runtime.

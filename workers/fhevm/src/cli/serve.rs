@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, ensure};
+use axum::{Router, routing::get};
 use clap::Args;
 use tidegate::{
     database::PoolSettings,
@@ -16,7 +17,7 @@ use tidegate_fhevm::{
 };
 use tokio::net::TcpListener;
 
-use super::GlobalArgs;
+use super::{GlobalArgs, figures::Figures};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -42,6 +43,8 @@ pub(crate) struct Serve {
     options: HttpOptions,
     #[command(flatten)]
     of_connections: ConnectionOptions,
+    #[command(flatten)]
+    figures: Figures,
 }
 
 impl Serve {
@@ -81,8 +84,13 @@ impl Serve {
             .keys(keys)
             .credentials(credential);
         let node = Node::new(store.clone(), options);
+        node.metrics().install();
         let router = Relayer::new(node.clone(), &store, &config).await.router(node.router());
-        node.serve(bound, router, stop).await?;
+        let rendering = node.clone();
+        let render = move || async move { rendering.render_metrics().await };
+        let figures = Router::new().route("/metrics", get(render));
+        let serving = async { anyhow::Ok(node.serve(bound, router, stop.clone()).await?) };
+        tokio::try_join!(serving, self.figures.serve(figures, &stop))?;
         drop(location);
         Ok(())
     }

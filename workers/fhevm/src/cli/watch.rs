@@ -1,16 +1,32 @@
 //! `tidegate-fhevm watch`
 
 use anyhow::Context;
-use tidegate::{Tidegate, database::PoolSettings, shutdown};
+use clap::Args;
+use tidegate::{Tidegate, database::PoolSettings, http, node::Metrics, shutdown};
 use tidegate_fhevm::{chains::Chains, watch};
 
-use super::GlobalArgs;
+use super::{GlobalArgs, figures::Figures};
 
-pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<()> {
-    let stop = shutdown::on_signal().context("cannot listen for signals")?;
-    let config = global.config()?;
-    let (store, _location) = global.open(&PoolSettings::default()).await?;
-    let tidegate = Tidegate::from_pool(store.pool().clone());
-    let chains = Chains::connect(&config).await?;
-    watch::run(&tidegate, &config, &chains, &stop).await
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    figures: Figures,
+}
+
+impl Watch {
+    pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
+        let stop = shutdown::on_signal().context("cannot listen for signals")?;
+        let metrics = Metrics::new();
+        metrics.install();
+        let config = global.config()?;
+        let (store, _location) = global.open(&PoolSettings::default()).await?;
+        let tidegate = Tidegate::from_pool(store.pool().clone());
+        let chains = Chains::connect(&config).await?;
+        let figures = http::metrics_router(metrics, store);
+        tokio::try_join!(
+            watch::run(&tidegate, &config, &chains, &stop),
+            self.figures.serve(figures, &stop)
+        )?;
+        Ok(())
+    }
 }

@@ -2,21 +2,25 @@
 
 use anyhow::Context;
 use clap::Args;
-use tidegate::{Tidegate, database::PoolSettings, shutdown};
+use tidegate::{Tidegate, database::PoolSettings, http, node::Metrics, shutdown};
 use tidegate_fhevm::{chains::Chains, watch, work};
 
-use super::GlobalArgs;
+use super::{GlobalArgs, figures::Figures};
 
 #[derive(Debug, Args)]
 pub(crate) struct Work {
     /// The most database connections, besides those of the queues and of the tasks that one process of the fleet runs
     #[arg(long, default_value_t = 20)]
     connections: u32,
+    #[command(flatten)]
+    figures: Figures,
 }
 
 impl Work {
     pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
         let stop = shutdown::on_signal().context("cannot listen for signals")?;
+        let metrics = Metrics::new();
+        metrics.install();
         let config = global.config()?;
         let settings = PoolSettings {
             connections_max: self.connections.max(4),
@@ -27,7 +31,8 @@ impl Work {
         let chains = Chains::connect(&config).await?;
         let working = work::run(&tidegate, &config, &chains, &stop);
         let watching = watch::run(&tidegate, &config, &chains, &stop);
-        tokio::try_join!(working, watching)?;
+        let figures = http::metrics_router(metrics, store);
+        tokio::try_join!(working, watching, self.figures.serve(figures, &stop))?;
         Ok(())
     }
 }
