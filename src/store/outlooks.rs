@@ -82,6 +82,10 @@ pub struct Outlook {
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "only the HTTP API asks who may read it")
+    )]
     pub(crate) is_shared: bool,
     /// The request as which it was submitted again, after it had failed.
     pub redriven_as: Option<RequestId>,

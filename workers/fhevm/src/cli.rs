@@ -39,7 +39,7 @@ pub(crate) enum Command {
     /// Bring the database to this version, and make the kinds of the relayer where they are missing; harmless to repeat
     Init,
     /// Serve the relayer's HTTP API, and Tidegate's own
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Check and send requests from the wallets of the configuration, and watch the gateway
     Work(work::Work),
     /// Watch the gateway without sending: apply the answers of requests, and read the key's place
