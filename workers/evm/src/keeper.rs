@@ -103,8 +103,8 @@ struct Memory {
     stuck: Option<Stuck>,
     /// The block after which fees were raised last.
     bumped_at: u64,
-    /// The last block, since it was seen first; without a time if no other was seen before.
-    head: Option<(u64, Option<DateTime<Utc>>)>,
+    /// The last block that was seen to lack a transaction which a pool should have.
+    passed_over_at: u64,
     /// When funds were read last.
     funds_at: Option<DateTime<Utc>>,
 }
@@ -119,8 +119,6 @@ pub(crate) struct View {
     pub(crate) pending: u64,
     /// The last block.
     pub(crate) head: u64,
-    /// The longest that it may exist, if it has come since the keeper began: what was sent before could be in it.
-    pub(crate) head_age: Option<Duration>,
     pub(crate) base_fee: u128,
     /// The last final block.
     pub(crate) finalized: u64,
@@ -254,7 +252,6 @@ impl Keeper {
             .open_slots(self.wallet, known.min(latest).max(wallet.settled_nonce))
             .await?;
         self.memory().open_from = Some(open.first().map_or(wallet.next_nonce, |slot| slot.nonce));
-        let head_age = self.head_age(head.number.to(), wallet.at);
         metrics::nonce(&self.name, "chain", latest);
         let unsent = open
             .iter()
@@ -267,23 +264,10 @@ impl Keeper {
             latest,
             pending,
             head: head.number.to(),
-            head_age,
             base_fee: head.base_fee_per_gas.unwrap_or_default().to(),
             finalized,
             open,
         })
-    }
-
-    /// The longest that a block may exist: since the last look that did not see it.
-    fn head_age(&self, head: u64, now: DateTime<Utc>) -> Option<Duration> {
-        let mut memory = self.memory();
-        let since = match memory.head {
-            Some((number, since)) if number == head => since,
-            before => before.map(|_| now),
-        };
-        memory.head = Some((head, since));
-        let age = (now - since?).to_std().unwrap_or_default();
-        Some(age + self.options.every)
     }
 
     /// The counts of the wallet's transactions, mined and with those that wait; the last block; the last final one. All

@@ -11,6 +11,9 @@ const UNSENT_AFTER: Duration = Duration::from_secs(1);
 /// What an endpoint has taken is sent again after this time: some transactions vanish without an error.
 const SENT_AFTER: Duration = Duration::from_secs(5);
 
+/// The same, once per block, while blocks are made without the lowest transaction, for which all others wait.
+const BLOCKED_AFTER: Duration = Duration::from_secs(1);
+
 /// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(10);
 
@@ -18,9 +21,8 @@ impl Keeper {
     /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined.
     pub(super) async fn rebroadcast(&self, view: &View) -> Result<(), KeeperError> {
         let lowest = view.unmined().next();
-        // A block was made without the lowest transaction, for which all others wait.
-        let passed_over = view.head_age.filter(|age| lowest.is_some_and(|slot| slot.age > *age));
-        let is_due = |slot: &&OpenSlot| slot.age >= due_after(slot, passed_over);
+        let is_blocked = lowest.is_some_and(|slot| self.is_passed_over(view, slot));
+        let is_due = |slot: &&OpenSlot| slot.age >= due_after(slot, is_blocked);
         let due: Vec<u64> = view.unmined().filter(is_due).map(|slot| slot.nonce).collect();
         self.send(&due).await?;
         metrics::rebroadcasts(&self.name, due.len());
@@ -43,11 +45,11 @@ impl Keeper {
     }
 }
 
-/// `passed_over`: the time since the block that lacks the lowest transaction was made, if one does.
-fn due_after(slot: &OpenSlot, passed_over: Option<Duration>) -> Duration {
+fn due_after(slot: &OpenSlot, is_blocked: bool) -> Duration {
     match slot.answer.as_deref() {
         Some("fee_too_low" | "no_funds") => REFUSED_AFTER,
         _ if !slot.is_sent => UNSENT_AFTER,
-        _ => passed_over.unwrap_or(SENT_AFTER).min(SENT_AFTER),
+        _ if is_blocked => BLOCKED_AFTER,
+        _ => SENT_AFTER,
     }
 }

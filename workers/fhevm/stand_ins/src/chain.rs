@@ -32,6 +32,9 @@ const UNTIL_INPUT_ENDS: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!; 
 pub enum Mining {
     /// For each transaction at once.
     Automatic,
+    /// For each transaction at once, and every second: with the former alone, anvil can leave transactions that have
+    /// waited for a predecessor in its pool for good.
+    Mixed,
     /// Every so many seconds.
     Every(u32),
     /// By [`Anvil::mine`] only.
@@ -97,6 +100,7 @@ impl Anvil {
         }
         match options.mining {
             Mining::Automatic => {}
+            Mining::Mixed => drop(command.args(["--mixed-mining", "--block-time", "1"])),
             Mining::Every(seconds) => drop(command.args(["--block-time", &seconds.to_string()])),
             Mining::OnDemand => drop(command.arg("--no-mining")),
         }

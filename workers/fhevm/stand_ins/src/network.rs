@@ -1,7 +1,7 @@
 //! A whole network: a gateway chain, host chains, their contracts, and nodes that answer.
 
 use crate::answering::{self, Answering};
-use crate::chain::{Anvil, ChainOptions};
+use crate::chain::{Anvil, ChainOptions, Mining};
 use crate::coprocessor::Coprocessor;
 use crate::deploy::Operator;
 use crate::gateway::{Gateway, GatewayOptions};
@@ -33,6 +33,7 @@ impl Default for NetworkOptions {
         NetworkOptions {
             gateway: ChainOptions {
                 chain_id: 54321,
+                mining: Mining::Mixed,
                 ..ChainOptions::default()
             },
             hosts: vec![ChainOptions::default()],
