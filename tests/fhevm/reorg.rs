@@ -122,6 +122,9 @@ async fn the_answer_to_a_stranger_with_our_old_id_is_not_taken() {
     })
     .await;
 
-    assert_eq!(scene.database.status(id).await, "receipt_received");
+    eventually("its receipt is settled, and nothing else", || async {
+        scene.database.status(id).await == "receipt_received"
+    })
+    .await;
     assert_eq!(scene.count("select count(*) from tidegate.response_inbox").await, 0);
 }
