@@ -119,6 +119,7 @@ async fn s2_a_job_id_that_is_no_uuid_is_invalid_and_an_unknown_one_is_not_found(
             "1",
             "nonsense",
             "%20",
+            "%FF",
             "5d0c1f3a9b7e4c2d8a6f1e2d3c4b5a69",
             "%7B5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69%7D",
             "5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a6",

@@ -18,7 +18,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Bytes,
-    extract::{Path, Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::header::{CACHE_CONTROL, HeaderValue},
     middleware,
     response::Response,
@@ -82,8 +82,9 @@ impl Relayer {
             .route("/openapi.json", get(openapi::openapi));
         for family in Family::ALL {
             let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
-            let poll = move |State(relayer), Path(job_id): Path<String>, request: Request| {
-                poll::poll(relayer, family, job_id, request)
+            let poll = move |State(relayer), job_id: Result<Path<String>, PathRejection>, request: Request| {
+                // One that is no text is no UUID either.
+                poll::poll(relayer, family, job_id.map_or_else(|_| String::new(), |id| id.0), request)
             };
             routes = routes
                 .route(family.path(), post(submit))
