@@ -229,6 +229,13 @@ async fn what_is_absent_everywhere_is_absent() {
         Some(1),
         "one endpoint has it"
     );
+    two.first.clear();
+    two.first
+        .add(Rule::new(METHOD, Fault::Refuse(-32000, "indexing is in progress")));
+    let receipts = two.chain.receipts(&[hash]).await.unwrap();
+    assert!(receipts[0].is_some(), "what one endpoint refuses is asked of the next");
+    two.first.clear();
+    two.first.add(Rule::new(METHOD, Fault::Answer(Value::Null)));
     two.second.add(Rule::all(Fault::OldHead(1)));
     assert!(
         matches!(find(hash).await, Err(RpcError::Behind { block: 1, .. })),

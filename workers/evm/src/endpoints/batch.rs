@@ -16,11 +16,12 @@ pub(crate) type Results = Vec<Result<Box<RawValue>, RpcError>>;
 impl Chain {
     /// Makes calls that read, many in one HTTP call, and returns their results in the same order.
     ///
-    /// Each HTTP call goes to one endpoint, and to the next if that gives no answer.
+    /// Each HTTP call goes to one endpoint, and to the next if that does not answer all of its calls; a revert is an
+    /// answer.
     ///
     /// # Errors
     ///
-    /// When no endpoint answers. The results hold what an endpoint answered to single calls.
+    /// When no endpoint answers. If none answers all calls, the results hold what the first one refused.
     pub async fn batch(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
         let parts = parts(calls).into_iter().map(|part| self.batch_part(part));
         Ok(try_join_all(parts).await?.into_iter().flatten().collect())
@@ -28,7 +29,19 @@ impl Chain {
 
     /// One HTTP call; two halves if it is too large for every endpoint.
     async fn batch_part(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
-        match self.batch_if(calls, |_, results| Ok(results)).await {
+        let mut incomplete = None;
+        let complete = |_: &str, results: Results| {
+            let errors = results.iter().filter_map(|result| result.as_ref().err());
+            match errors.cloned().find(|error| error.class() != Class::Revert) {
+                None => Ok(results),
+                Some(error) => {
+                    incomplete.get_or_insert(results);
+                    Err(error)
+                }
+            }
+        };
+        let outcome = self.batch_if(calls, complete).await;
+        match outcome.or_else(|error| incomplete.ok_or(error)) {
             Err(error) if error.class() == Class::Limited && calls.len() > 1 => {
                 let (left, right) = calls.split_at(calls.len() / 2);
                 let mut results = Box::pin(self.batch_part(left)).await?;
@@ -43,7 +56,7 @@ impl Chain {
     pub(crate) async fn batch_if<T>(
         &self,
         calls: &[RpcCall],
-        accept: impl Fn(&str, Results) -> Result<T, RpcError>,
+        mut accept: impl FnMut(&str, Results) -> Result<T, RpcError>,
     ) -> Result<T, RpcError> {
         let mut last = RpcError::NoEndpoint(self.id());
         for endpoint in self.endpoints.current() {
