@@ -7,6 +7,7 @@ use serde_json::Value;
 use tidegate_evm::{
     Order, Sending,
     checker::{Sends, Violation},
+    keeper::KeeperError,
     operations::{self, Call, Finding, OperationError, ResyncOptions},
 };
 use tidegate_fhevm_stand_ins::{
@@ -91,9 +92,12 @@ async fn a_foreign_transaction_at_our_nonce_takes_the_wallet_out_of_use() {
         let foreign = scene.foreign(0, CONTRACT, Bytes::from_static(&[1, 2, 3, 4])).await;
         scene.anvil.mine(1).await.unwrap();
         let keeper = scene.keeper().await;
+        // The other two are due.
+        scene.later(Duration::from_secs(1)).await;
         keeper.step(1).await.unwrap();
         let (state, cause) = scene.state().await;
         assert_eq!(state, "off");
+        assert_eq!(scene.counts().await, (1, 1), "nothing is sent");
         assert!(cause.unwrap().contains(&foreign.to_string()));
         assert_eq!(
             scene.states().await,
@@ -170,6 +174,23 @@ async fn a_receipt_that_is_withheld_proves_nothing() {
     assert_eq!(scene.states().await, ["final"; 2]);
     outcomes(sends).await;
     scene.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_that_cannot_be_read_hold_no_other_transaction_up() {
+    let scene = stopped_scene().await;
+    let orders = scene.orders(2).await;
+    drop(scene.begin(&orders[..1]).await);
+    scene.anvil.mine(1).await.unwrap();
+    scene.proxy.add(Rule::new(SEND, REFUSED));
+    drop(scene.begin(&orders[1..]).await);
+    scene.proxy.clear();
+    scene.proxy.add(Rule::new("eth_getTransactionReceipt", REFUSED));
+    scene.later(Duration::from_secs(1)).await;
+    let outcome = scene.keeper().await.step(1).await;
+    assert!(matches!(outcome, Err(KeeperError::Endpoint(_))), "{outcome:?}");
+    assert_eq!(scene.states().await, ["sent"; 2]);
+    assert_eq!(scene.counts().await, (1, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

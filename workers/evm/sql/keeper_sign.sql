@@ -14,6 +14,7 @@ create or replace function evm.keeper_sign(
       from unnest(p_nonces, p_ns, p_kinds, p_hashes, p_raws, p_max_fees, p_tips)
         as v(nonce, n, kind, hash, raw, max_fee, tip)
       join evm.tx as t on t.wallet = p_wallet and t.nonce = v.nonce
+      join evm.wallet as w on w.id = t.wallet and w.state <> 'off'
       where evm.keeper_holds(p_wallet, p_epoch)
         and t.state in ('signed', 'sent')
         and v.n = 1 + (select max(a.n) from evm.attempt as a where a.wallet = p_wallet and a.nonce = v.nonce)

@@ -203,15 +203,16 @@ impl Keeper {
     /// When the chain or the database does not answer, or another epoch keeps the wallet.
     pub async fn step(&self, epoch: i64) -> Result<(), KeeperError> {
         let view = self.look(epoch).await?;
-        self.note_receipts(epoch, &view).await?;
-        self.settle(epoch, &view).await?;
+        // What is not mined does not wait for receipts that cannot be read.
+        let recorded = self.record(epoch, &view).await;
         if view.wallet.state == "off" || self.is_out_of_step(epoch, &view).await? {
-            return Ok(());
+            return recorded;
         }
         self.fill(epoch, &view).await?;
         self.bump(epoch, &view).await?;
         self.rebroadcast(&view).await?;
-        self.watch_funds(epoch, &view).await
+        self.watch_funds(epoch, &view).await?;
+        recorded
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -17,6 +17,9 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(1);
 /// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(10);
 
+/// How many signed transactions, each of up to a megabyte, are in memory at once.
+const AT_ONCE: usize = 64;
+
 impl Keeper {
     /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined.
     pub(super) async fn rebroadcast(&self, view: &View) -> Result<(), KeeperError> {
@@ -31,16 +34,11 @@ impl Keeper {
 
     /// Sends the newest bytes of these nonces.
     pub(super) async fn send(&self, nonces: &[u64]) -> Result<(), KeeperError> {
-        if nonces.is_empty() {
-            return Ok(());
+        for nonces in nonces.chunks(AT_ONCE) {
+            let newest = self.store.newest_raw(self.wallet, nonces).await?;
+            let signed = newest.into_iter().map(|(_, hash, raw)| (hash, raw));
+            broadcast(&self.chain, &self.store, signed.collect()).await;
         }
-        let newest = self.store.newest_raw(self.wallet, nonces).await?;
-        broadcast(
-            &self.chain,
-            &self.store,
-            newest.into_iter().map(|(_, hash, raw)| (hash, raw)).collect(),
-        )
-        .await;
         Ok(())
     }
 }

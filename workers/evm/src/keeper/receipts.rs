@@ -11,9 +11,15 @@ use crate::{receipts::noted, store::OpenSlot};
 const FINAL_MAX: i32 = 250;
 
 impl Keeper {
+    /// Records what the chain has done with the wallet's transactions.
+    pub(super) async fn record(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
+        self.note_receipts(epoch, view).await?;
+        self.settle(epoch, view).await
+    }
+
     /// Records the receipts of transactions whose nonces the chain has used. Where all versions of one have none, looks
     /// for what has used its nonce.
-    pub(super) async fn note_receipts(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
+    async fn note_receipts(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
         let used: Vec<&OpenSlot> = view.open.iter().filter(|slot| slot.nonce < view.latest).collect();
         let hashes: Vec<B256> = used.iter().flat_map(|slot| slot.hashes.iter().copied()).collect();
         if hashes.is_empty() {
@@ -49,7 +55,7 @@ impl Keeper {
 
     /// Makes mined transactions final whose receipts are still those of final blocks, and takes the wallet out of use
     /// when one that was final is gone.
-    pub(super) async fn settle(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
+    async fn settle(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
         let settled = view.wallet.settled_nonce;
         let unsettled = self
             .store
