@@ -12,4 +12,5 @@ mod restarts;
 mod reverts;
 mod scene;
 mod shares;
+mod signers;
 mod watching;

@@ -9,7 +9,7 @@ use alloy::{
     primitives::{Address, B256, U256},
     rpc::types::Log,
 };
-use metrics::counter;
+use metrics::{counter, histogram};
 use sqlx::PgConnection;
 use tidegate::{Tidegate, request::RequestId};
 use tidegate_evm::{Chain, RpcError};
@@ -114,7 +114,7 @@ impl Responses {
         // Rows of requests are locked in the order of their ids.
         answers.sort_by_key(|(request, ..)| *request);
         let (mut responses, mut completed) = (0, None);
-        for (request, part, answer) in answers {
+        for (request, part, answer, waited) in answers {
             // Shares that a completed request does not need are not kept.
             if completed == Some(request) {
                 continue;
@@ -123,6 +123,9 @@ impl Responses {
             responses += usize::from(matches!(outcome.as_str(), "completed" | "stored"));
             if outcome == "completed" {
                 completed = Some(request);
+                if let (Answer::Share(_), Some(waited)) = (answer, waited) {
+                    histogram!("fhevm_share_wait_seconds").record(waited);
+                }
             }
         }
         Ok(Applied { requests, responses })
@@ -170,12 +173,12 @@ impl Responses {
         Ok(own.len())
     }
 
-    /// The answers that count, with their requests and the names of shares.
+    /// The answers that count, with their requests, the names of shares, and for how many seconds they were awaited.
     async fn answers<'a>(
         &self,
         connection: &mut PgConnection,
         events: &'a [(&Log, Event)],
-    ) -> Result<Vec<(RequestId, Option<String>, &'a Answer)>, ApplyError> {
+    ) -> Result<Vec<(RequestId, Option<String>, &'a Answer, Option<f64>)>, ApplyError> {
         let answered: Vec<_> = events
             .iter()
             .filter_map(|(_, event)| Some(((event.contract, event.id), event.answer.as_ref()?)))
@@ -198,7 +201,7 @@ impl Responses {
                 continue;
             }
             if let Some(part) = self.part(request, answer).await? {
-                own.push((request.reference.request, part, answer));
+                own.push((request.reference.request, part, answer, request.waited));
             }
         }
         Ok(own)

@@ -71,6 +71,8 @@ pub(crate) struct Referenced {
     pub(crate) kind: String,
     /// It needs no answer any more.
     pub(crate) ended: bool,
+    /// For how many seconds it has awaited its answer; `None` before its receipt.
+    pub(crate) waited: Option<f64>,
     /// Only of the kinds that were asked for.
     pub(crate) payload: Option<Payload>,
 }
@@ -258,7 +260,9 @@ pub(crate) async fn referenced(
 ) -> Result<Vec<Referenced>> {
     let rows: Vec<ReferencedRow> = sqlx::query_as(
         "select f.contract, f.id, f.request_id, f.block_number, f.block_hash, f.watched, r.kind,
-           r.finished_at is not null as ended, case when r.kind = any($3) then r.payload end as payload
+           r.finished_at is not null as ended,
+           extract(epoch from tidegate.clock() - r.receipt_received_at)::float8 as waited,
+           case when r.kind = any($3) then r.payload end as payload
          from unnest($1::bytea[], $2::bytea[]) as u(contract, id)
          join fhevm.reference as f on f.contract = u.contract and f.id = u.id
          join tidegate.request as r on r.id = f.request_id",
@@ -336,6 +340,7 @@ struct ReferencedRow {
     watched: bool,
     kind: String,
     ended: bool,
+    waited: Option<f64>,
     payload: Option<Json<Payload>>,
 }
 
@@ -346,6 +351,7 @@ impl From<ReferencedRow> for Referenced {
             watched: row.watched,
             kind: row.kind,
             ended: row.ended,
+            waited: row.waited,
             payload: row.payload.map(|payload| payload.0),
         }
     }

@@ -11,7 +11,7 @@ use tidegate_evm::Chain;
 
 use crate::{
     abi::gateway::GatewayConfig,
-    answers::Answer,
+    answers::{Answer, Proof},
     view::{self, ViewError},
 };
 
@@ -45,13 +45,16 @@ impl SignerSets {
         }
     }
 
-    /// Whether all of an answer's signers are listed.
+    /// Whether all of an answer's signers are listed. Only a rejected proof has none.
     pub(super) async fn contain(
         &self,
         gateway: &Chain,
         answer: &Answer,
         signers: &[Option<Address>],
     ) -> Result<bool, ViewError> {
+        if signers.is_empty() {
+            return Ok(matches!(answer, Answer::Proof(Proof::Rejected)));
+        }
         let within = |kept: &Kept| {
             let set = match answer {
                 Answer::Proof(_) => &kept.coprocessors,
