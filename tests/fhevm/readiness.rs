@@ -1,5 +1,7 @@
 //! Which requests wait, and which fail, before anything is sent for them.
 
+use std::time::{Duration, Instant};
+
 use alloy::{primitives::Address, sol_types::SolCall};
 use serde_json::{Value, json};
 use tidegate::request::Status;
@@ -19,6 +21,9 @@ use crate::{
 
 /// The second host chain.
 const OTHER: u64 = 31338;
+
+/// How long a ready request takes at most while others wait.
+const PROMPTLY: Duration = Duration::from_secs(10);
 
 async fn two_hosts() -> Scene {
     let network = NetworkOptions::default();
@@ -126,9 +131,13 @@ async fn a_host_chain_that_does_not_answer_fails_a_check_after_three_tries() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_whose_material_is_missing_wait_and_hold_no_place() {
     let mut scene = Scene::new().await;
+    let places = campaign(20, 250);
+    let waiting: u16 = campaign(200, 5000);
     scene
         .database
-        .execute("update tidegate.queue set max_concurrency = 20 where name = 'fhevm_public_ready'")
+        .execute(&format!(
+            "update tidegate.queue set max_concurrency = {places} where name = 'fhevm_public_ready'"
+        ))
         .await;
     let chain = scene.network.hosts[0].0.chain_id();
     let (missing, commits) = (handle(chain, 1), scene.network.gateway.commits);
@@ -137,21 +146,60 @@ async fn requests_whose_material_is_missing_wait_and_hold_no_place() {
         missing_,
     };
     scene.switch(commits, &switch(true)).await;
-    let waiting = campaign(200, 5000);
-    let mut first = None;
     for _ in 0..waiting {
-        first = Some(scene.submit_body(Family::PublicDecrypt, &public(&[missing])).await);
+        scene.submit_body(Family::PublicDecrypt, &public(&[missing])).await;
     }
+    let submitted = Instant::now();
     let _relay = scene.relay();
     let snoozed = "select count(*) from tidegate.request where readiness_waits > 0";
-    eventually("requests wait", || async { scene.count(snoozed).await >= 100 }).await;
+    for twentieth in 1..=20 {
+        let share = i64::from(waiting) * twentieth / 20;
+        eventually("each of them waits", || async { scene.count(snoozed).await >= share }).await;
+    }
 
-    let ready = scene
-        .submit_body(Family::PublicDecrypt, &public(&[handle(chain, 2)]))
-        .await;
-    assert_eq!(scene.ended(ready).await.status, Status::Completed);
-    assert_eq!(scene.count("select count(*) from evm.tx").await, 1);
+    let mut slowest = Duration::ZERO;
+    for seed in 2..campaign(4, 12) {
+        let began = Instant::now();
+        let ready = public(&[handle(chain, seed)]);
+        let ready = scene.submit_body(Family::PublicDecrypt, &ready).await;
+        assert_eq!(scene.ended(ready).await.status, Status::Completed);
+        slowest = slowest.max(began.elapsed());
+    }
+    println!("{waiting} wait for {places} places: the slowest ready request took {slowest:?}");
+    assert!(slowest < PROMPTLY, "{slowest:?}");
+
+    // Half a minute later, none has ended.
+    let long = Duration::from_secs(campaign(3, 30));
+    eventually("they have waited", || async { submitted.elapsed() >= long }).await;
+    let waits = "select count(*) from tidegate.request where req_status in ('queued', 'processing')";
+    assert_eq!(scene.count(waits).await, i64::from(waiting));
 
     scene.switch(commits, &switch(false)).await;
-    assert_eq!(scene.ended(first.unwrap()).await.status, Status::Completed);
+    let completed = "select count(*) from tidegate.request where req_status = 'completed'";
+    let before = scene.count(completed).await;
+    eventually("they are sent, at the rate of their queue", || async {
+        scene.count(completed).await >= before + 100
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_material_does_not_come_ends_with_its_label() {
+    let mut scene = Scene::new().await;
+    scene
+        .database
+        .execute("update tidegate.kind set readiness_timeout = '4 seconds' where name = 'fhevm_public_decrypt'")
+        .await;
+    let commits = scene.network.gateway.commits;
+    let all = CiphertextCommits::setAllMissingCall { missing_: true };
+    scene.switch(commits, &all).await;
+    let _relay = scene.relay();
+    let chain = scene.network.hosts[0].0.chain_id();
+    let id = scene
+        .submit_body(Family::PublicDecrypt, &public(&[handle(chain, 1)]))
+        .await;
+    let ended = scene.ended(id).await;
+    assert_eq!(ended.status, Status::TimedOut);
+    assert_eq!(ended.error.unwrap().code, "readiness_timed_out");
+    assert!(scene.count("select max(readiness_waits) from tidegate.request").await > 0);
 }

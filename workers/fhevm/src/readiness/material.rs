@@ -4,7 +4,7 @@ use alloy::{eips::BlockNumberOrTag, primitives::Address};
 use tidegate::stage::Check;
 use tidegate_evm::Chain;
 
-use super::{AGAIN, retry};
+use super::retry;
 use crate::{
     abi::gateway::Decryption,
     calldata,
@@ -36,9 +36,9 @@ pub(super) async fn check(gateway: &Chain, decryption: Address, payload: &Payloa
     };
     match ready {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Check::Snooze { after: Some(AGAIN) }),
+        Ok(false) => Err(Check::Snooze { after: None }),
         Err(ViewError::Reverted(data)) => Err(match reverts::action(&data) {
-            Action::AwaitMaterial => Check::Snooze { after: Some(AGAIN) },
+            Action::AwaitMaterial => Check::Snooze { after: None },
             _ => Check::Failed(reverts::error(&data, payload)),
         }),
         Err(ViewError::Rpc(error)) => Err(retry(Label::GatewayNotReachable, &error)),
