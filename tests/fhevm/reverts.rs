@@ -6,6 +6,7 @@ use tidegate_fhevm_stand_ins::{
     abi::Requests,
     chain::{ChainOptions, Mining},
     network::NetworkOptions,
+    rpc_proxy::{Fault, Rule},
 };
 
 use crate::{
@@ -75,6 +76,8 @@ async fn a_revert_in_a_block_ends_its_request_and_no_second_transaction_is_sent(
             },
             ..NetworkOptions::default()
         },
+        // Only what was not sent is held.
+        keys: vec![("HOLD_WHILE_PAUSED", "true".to_owned())],
         ..Options::default()
     })
     .await;
@@ -127,4 +130,58 @@ async fn material_that_the_gateway_has_not_yet_is_waited_for() {
     scene.switch(decryption, &Requests::clearFaultCall {}).await;
 
     scene.check_result(&request, id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_can_hold_requests_while_the_contracts_are_paused() {
+    let mut scene = Scene::with(Options {
+        keys: vec![("HOLD_WHILE_PAUSED", "true".to_owned())],
+        ..Options::default()
+    })
+    .await;
+    let _relay = scene.relay();
+    let decryption = scene.network.gateway.decryption;
+    scene.switch(decryption, &Requests::pauseCall {}).await;
+    let request = scene.request(2);
+    let held = scene.submit(&request).await;
+    let late = scene.submit(&scene.request(7)).await;
+    // Such attempts use none of the policy's.
+    let waiting = "select count(*) from tidegate.request
+                   where req_status = 'processing' and error ->> 'code' = 'label:protocol_paused'
+                     and tx_unsent = tx_attempt";
+    eventually("both wait", || async { scene.count(waiting).await == 2 }).await;
+
+    let deadline = format!(
+        "update tidegate.request set deadline_at = clock_timestamp() - interval '1 second' where id = '{late}';
+         select tidegate.expire_by_deadline()"
+    );
+    scene.database.execute(&deadline).await;
+    let ended = scene.ended(late).await;
+    assert_eq!(ended.error.unwrap().code, "deadline_exceeded");
+    assert_eq!(ended.last_error.unwrap().code, "label:protocol_paused");
+
+    scene.switch(decryption, &Requests::unpauseCall {}).await;
+    scene.check_result(&request, held).await;
+    assert_eq!(scene.count("select count(*) from evm.tx").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_transaction_is_too_large_fails_and_its_wallet_goes_on() {
+    let scene = Scene::new().await;
+    let _relay = scene.relay();
+    let (large, small) = (scene.request(0), scene.request(5));
+    let ciphertext = large.body["ciphertextWithInputVerification"].as_str().unwrap();
+    let refuse = Fault::Refuse(-32000, "oversized data: transaction size 131264, limit 131072");
+    scene
+        .proxy
+        .add(Rule::new("eth_sendRawTransaction", refuse).containing(ciphertext));
+    let refused = scene.submit(&large).await;
+    let error = scene.ended(refused).await.error.unwrap();
+    assert_eq!(error.code, "label:validation_failed");
+    let details: serde_json::Value = serde_json::from_str(error.details.unwrap().get()).unwrap();
+    assert_eq!(details[0]["field"], "ciphertextWithInputVerification");
+
+    let id = scene.submit(&small).await;
+    scene.check_result(&small, id).await;
+    scene.check_chain().await;
 }

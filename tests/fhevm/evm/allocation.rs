@@ -344,8 +344,9 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     let chain = chain(&node.url).await;
     adopt(&database, &chain, 1, 64).await;
     adopt(&database, &chain, 2, 64).await;
-    let orders = orders(&database, 2).await;
+    let orders = orders(&database, 4).await;
     let mut options = options();
+    options.patience = Duration::from_millis(500);
     options.lacks_funds = |data| data.starts_with(&[1, 2, 3, 4]).then_some("too few tokens");
     let signer = |number| -> Arc<dyn tidegate_evm::Signer> { Arc::new(LocalSigner::from(key(number))) };
     let sender = Sender::new(
@@ -355,18 +356,25 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
         options,
     );
     node.revert(Some([1, 2, 3, 4, 5].into()));
-    let outcome = sender.send(&orders[0]).await;
-    let Sending::Reverted(Revert { data, mined: false }) = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert_eq!(data.as_ref(), [1, 2, 3, 4, 5]);
-    let unfunded = "select count(*) from evm.wallet where unfunded_cause = 'too few tokens'";
-    assert_eq!(database.number(unfunded).await, 2, "each wallet was tried");
+    // The second one finds both wallets without funds.
+    for order in &orders[..2] {
+        let outcome = sender.send(order).await;
+        let Sending::Reverted(Revert { data, mined: false }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(data.as_ref(), [1, 2, 3, 4, 5]);
+        let unfunded = "select count(*) from evm.wallet where unfunded_cause = 'too few tokens'";
+        assert_eq!(database.number(unfunded).await, 2, "each wallet was tried");
+    }
+
+    // They lack something else: the order waits.
+    node.revert(None);
+    let outcome = sender.send(&orders[2]).await;
+    assert!(matches!(outcome, Sending::Waiting(WaitCause::Unfunded)), "{outcome:?}");
     assert!(taken(&database).await.is_empty());
 
-    node.revert(None);
     database.execute("update evm.wallet set unfunded_cause = null").await;
-    assert_mined(&[sender.send(&orders[1]).await]);
+    assert_mined(&send_all(&sender, &orders[2..]).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,6 +113,7 @@ impl Transact for Count {
         match self.sender.send(&order).await {
             Sending::Mined(mined) => Sent::Receipt(receipt(&mined)),
             Sending::Reverted(revert) => Sent::rejected("reverted", revert.data.to_string()),
+            Sending::TooLarge => Sent::rejected("too_large", "no endpoint takes it"),
             Sending::Waiting(cause) => Sent::retry("waiting", cause.to_string()),
             Sending::Ended => Sent::retry("ended", "the lease is not held"),
         }

@@ -240,6 +240,7 @@ async fn a_request_without_attempts_has_the_label_of_its_last_error() {
     for (code, label) in [
         (Label::InsufficientBalance.code(), "insufficient_balance"),
         (Label::GatewayNotReachable.code(), "gateway_not_reachable"),
+        (Label::InternalServerError.code(), "response_timed_out"),
         ("timeout".to_owned(), "response_timed_out"),
     ] {
         let error = RequestError::new(&*code, "a stage's own words", true);

@@ -4,11 +4,11 @@ use std::fmt;
 
 use alloy::{
     primitives::{Address, B256, Bytes},
-    rpc::types::Log,
+    rpc::types::{Log, TransactionReceipt},
 };
 use tidegate::{Lease, request::RequestId};
 
-use crate::{RpcError, store::StoreError};
+use crate::{RpcError, node_error::Class, store::StoreError};
 
 /// A contract call that is to be sent once for a request.
 #[derive(Clone)]
@@ -41,6 +41,8 @@ pub enum Sending {
     Mined(Mined),
     /// The call reverts, or did when its transaction was mined. It is not sent again.
     Reverted(Revert),
+    /// No endpoint takes a transaction of its size. Its nonce is used up without it, once its request has ended.
+    TooLarge,
     /// Not now: order it again later. A transaction that it has already is then resumed.
     Waiting(WaitCause),
     /// The request has ended, or its lease is not held any more; its transaction, if it has one, may still be mined.
@@ -58,6 +60,18 @@ pub struct Mined {
     pub block_hash: B256,
     /// The logs of its receipt.
     pub logs: Vec<Log>,
+}
+
+impl Mined {
+    /// `None` for the receipt of a transaction that is not in a block.
+    pub(crate) fn of(receipt: &TransactionReceipt) -> Option<Self> {
+        Some(Self {
+            hash: receipt.transaction_hash,
+            block_number: receipt.block_number?,
+            block_hash: receipt.block_hash?,
+            logs: receipt.inner.logs().to_vec(),
+        })
+    }
 }
 
 /// A call that reverts.
@@ -96,6 +110,17 @@ pub enum WaitCause {
     /// Its transaction is signed and not mined.
     #[error("its transaction is not mined yet")]
     NotMined,
+}
+
+impl WaitCause {
+    /// Whether it may pass within a second.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Endpoint(error) => matches!(error.class(), Class::Unknown | Class::Limited | Class::Behind),
+            Self::Database(_) | Self::Signer(_) | Self::NoWallet(_) => true,
+            Self::Full | Self::Unfunded | Self::NoContract(_) | Self::NotMined => false,
+        }
+    }
 }
 
 /// Why the transaction of a request could not be searched for.

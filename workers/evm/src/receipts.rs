@@ -36,6 +36,8 @@ pub(crate) enum Event {
     Mined(Box<TransactionReceipt>, bool),
     /// The endpoint refuses the newest version, because the call reverts.
     Refused,
+    /// The endpoint refuses the newest version, because no endpoint takes as many bytes.
+    TooLarge,
     /// It is not the order's live transaction any more.
     Gone,
 }
@@ -210,8 +212,10 @@ impl Receipts {
                 Some(slot) if (slot.wallet, slot.nonce) == (wait.slot.wallet, wait.slot.nonce) => {
                     wait.slot.clone_from(slot);
                     let newest = slot.attempts.last().and_then(|attempt| attempt.answer.as_deref());
-                    if newest == Some("revert") && slot.state == "signed" {
-                        ended.push((*id, Event::Refused));
+                    match newest.filter(|_| slot.state == "signed") {
+                        Some("revert") => ended.push((*id, Event::Refused)),
+                        Some("too_large") => ended.push((*id, Event::TooLarge)),
+                        _ => {}
                     }
                 }
                 _ => ended.push((*id, Event::Gone)),

@@ -140,7 +140,7 @@ impl Sender {
         if let Some(noted) = receipt.as_ref().and_then(noted) {
             self.0.store.note_mined(&[noted]).await?;
         }
-        Ok(receipt.as_ref().and_then(mined))
+        Ok(receipt.as_ref().and_then(Mined::of))
     }
 }
 
@@ -180,7 +180,7 @@ impl Inner {
             match self.try_to_place(order, &mut tries, until).await {
                 Ok(Some(got)) => return Ok(got),
                 Ok(None) => {}
-                Err(cause) if is_temporary(&cause) && Instant::now() + PAUSE < until => sleep(PAUSE).await,
+                Err(cause) if cause.is_temporary() && Instant::now() + PAUSE < until => sleep(PAUSE).await,
                 Err(cause) => return Err(cause),
             }
         }
@@ -189,22 +189,34 @@ impl Inner {
     /// Tries one wallet; `None`: try again.
     async fn try_to_place(&self, order: &Order, tries: &mut Tries, until: Instant) -> Result<Option<Got>, WaitCause> {
         self.require_contract(order.to).await?;
-        let choice = match (
-            self.wallets.choose(&tries.lacking, tries.busy.take(), until).await,
-            tries.revert.take(),
-        ) {
+        let choice = self
+            .wallets
+            .choose(&tries.lacking, tries.busy.take(), !tries.holds, until);
+        let choice = match (choice.await, tries.revert.take()) {
             (Ok(choice), revert) => {
                 tries.revert = revert;
                 choice
             }
-            // Every wallet lacks funds, by the estimates.
-            (Err(_), Some(revert)) => return Ok(Some(Err(Sending::Reverted(revert)))),
-            (Err(cause), None) => return Err(cause),
+            // Every wallet lacks what the call takes, by the estimates.
+            (Err(WaitCause::Unfunded | WaitCause::NoWallet(_)), Some(revert)) => {
+                return Ok(Some(Err(Sending::Reverted(revert))));
+            }
+            (Err(cause), _) => return Err(cause),
         };
         let (wallet, address) = (choice.id, choice.address);
         let began = Instant::now();
         let estimate = self.chain.estimate_gas(&call(address, order)).await;
         metrics::step("estimate", began.elapsed());
+        // Then the wallet lacks gas money, or a reserve of tokens: the order waits for either.
+        let may_pass = match &estimate {
+            Err(CallError::Rpc(error)) => matches!(error.class(), Class::NoFunds | Class::OutOfGas),
+            estimate => estimate.is_ok(),
+        };
+        if may_pass && !choice.is_funded {
+            *tries = Tries::default();
+            tries.holds = true;
+            return Ok(None);
+        }
         let gas = match estimate {
             Ok(gas) => gas,
             Err(error) => {
@@ -224,9 +236,11 @@ impl Inner {
                     metrics::outcome(&choice.name, "refused");
                     return Ok(Some(Err(Sending::Reverted(revert))));
                 };
-                self.unfund(wallet, &choice.name, cause).await?;
+                if choice.is_funded {
+                    self.unfund(wallet, &choice.name, cause).await?;
+                }
                 tries.lacking.push(wallet);
-                tries.revert = Some(revert);
+                (tries.revert, tries.holds) = (Some(revert), false);
                 return Ok(None);
             }
         };
@@ -264,7 +278,7 @@ impl Inner {
         let (sending, outcome) = match event {
             // The request has ended, for its nonce was used up without its call.
             Event::Mined(_, false) => (Some(Sending::Ended), "filled"),
-            Event::Mined(receipt, true) if receipt.status() => (mined(&receipt).map(Sending::Mined), "mined"),
+            Event::Mined(receipt, true) if receipt.status() => (Mined::of(&receipt).map(Sending::Mined), "mined"),
             Event::Mined(receipt, true) => {
                 let call = call(slot.address, order).gas_limit(slot.gas_limit);
                 let data = revert::replay(&self.chain, &call, receipt.block_number.unwrap_or_default()).await?;
@@ -279,6 +293,7 @@ impl Inner {
                 Err(CallError::Rpc(error)) => return Err(error.into()),
                 Ok(_) => (None, ""),
             },
+            Event::TooLarge => (Some(Sending::TooLarge), "refused"),
             Event::Gone => (None, ""),
         };
         if sending.is_some() {
@@ -345,6 +360,8 @@ struct Tries {
     revert: Option<Revert>,
     /// The one that another process had just now.
     busy: Option<i16>,
+    /// Whether the order waits for a wallet's funds: the call does not revert there.
+    holds: bool,
 }
 
 /// The call of an order, as a wallet makes it.
@@ -355,15 +372,6 @@ fn call(from: Address, order: &Order) -> CallRequest {
         input: TransactionInput::new(order.calldata.clone()),
         ..CallRequest::default()
     }
-}
-
-fn mined(receipt: &TransactionReceipt) -> Option<Mined> {
-    Some(Mined {
-        hash: receipt.transaction_hash,
-        block_number: receipt.block_number?,
-        block_hash: receipt.block_hash?,
-        logs: receipt.inner.logs().to_vec(),
-    })
 }
 
 /// A gas limit.
@@ -379,15 +387,6 @@ fn scaled(gas: u64, factor: f64) -> u64 {
 
 fn ended_task() -> WaitCause {
     WaitCause::NoWallet("the task of a wallet has ended".to_owned())
-}
-
-/// Whether it may pass within a second.
-fn is_temporary(cause: &WaitCause) -> bool {
-    match cause {
-        WaitCause::Endpoint(error) => matches!(error.class(), Class::Unknown | Class::Limited | Class::Behind),
-        WaitCause::Database(_) | WaitCause::Signer(_) | WaitCause::NoWallet(_) => true,
-        WaitCause::Full | WaitCause::Unfunded | WaitCause::NoContract(_) | WaitCause::NotMined => false,
-    }
 }
 
 impl fmt::Debug for Sender {

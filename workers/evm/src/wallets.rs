@@ -99,6 +99,8 @@ pub(crate) struct Choice {
     pub(crate) id: i16,
     pub(crate) address: Address,
     pub(crate) name: String,
+    /// False if the wallet is known to lack funds: it takes no order, and an estimate tells what it lacks.
+    pub(crate) is_funded: bool,
 }
 
 impl Wallets {
@@ -120,11 +122,12 @@ impl Wallets {
     /// Takes a place in the wallet with the least in flight, in the order of the calls, and waits for one until `until`.
     ///
     /// Those in `tried` are not taken; when no other one takes orders, there is no wait. `busy` is taken if there is no
-    /// other.
+    /// other. With `or_unfunded`, one that lacks funds is taken if all others do.
     pub(crate) async fn choose(
         self: &Arc<Self>,
         tried: &[i16],
         busy: Option<i16>,
+        or_unfunded: bool,
         until: Instant,
     ) -> Result<Choice, WaitCause> {
         let turn = timeout_at(until, self.turn.lock()).await;
@@ -133,16 +136,21 @@ impl Wallets {
             self.refresh().await?;
             {
                 let mut view = self.view();
-                if let Some(wallet) = view.pick(tried, busy).cloned() {
+                let cause = view.cause(tried);
+                let unfunded = || {
+                    view.unfunded(tried)
+                        .filter(|_| or_unfunded && matches!(cause, WaitCause::Unfunded))
+                };
+                if let Some(wallet) = view.pick(tried, busy).or_else(unfunded).cloned() {
                     *view.chosen.entry(wallet.id).or_default() += 1;
                     return Ok(Choice {
                         wallets: Arc::clone(self),
                         id: wallet.id,
                         address: wallet.address,
                         name: wallet.name,
+                        is_funded: wallet.refusal.is_none(),
                     });
                 }
-                let cause = view.cause(tried);
                 if Instant::now() >= until || !tried.is_empty() && !matches!(cause, WaitCause::Full) {
                     return Err(cause);
                 }
@@ -179,6 +187,11 @@ impl View {
             wallet.refusal.is_none() && !tried.contains(&wallet.id) && load(wallet) < wallet.in_flight_max
         });
         usable.min_by_key(|wallet| (busy == Some(wallet.id), load(wallet)))
+    }
+
+    fn unfunded(&self, tried: &[i16]) -> Option<&Wallet> {
+        let mut wallets = self.wallets.iter();
+        wallets.find(|wallet| wallet.refusal.as_deref() == Some("unfunded") && !tried.contains(&wallet.id))
     }
 
     /// Why none was picked.

@@ -11,8 +11,11 @@ const HIGH_WATER: i32 = 10_000;
 const LOW_WATER: i32 = 5_000;
 
 /// How many requests of a kind are sent per second, and checked at once.
-const SENDS: i32 = 20;
+const SENDS: u16 = 20;
 const CHECKS: i32 = 250;
+
+/// How many requests of all kinds are sent per second.
+pub(crate) const SENDS_OF_ALL: u64 = 3 * SENDS as u64;
 
 /// A kind as it is made.
 struct Kind {
@@ -91,7 +94,7 @@ pub async fn init(pool: &PgPool) -> Result<Vec<&'static str>, StoreError> {
         .bind(kind.name)
         .bind(kind.flow)
         .bind(kind.readiness_queue)
-        .bind(SENDS)
+        .bind(i32::from(SENDS))
         .bind(kind.readiness_queue.map(|_| CHECKS))
         .bind(HIGH_WATER)
         .bind(LOW_WATER)

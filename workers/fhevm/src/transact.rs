@@ -2,17 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tidegate::{
     request::{Request, RequestError, RequestId},
     stage::{self, Receipt, Sent},
 };
-use tidegate_evm::{Mined, Order, Sender, Sending, WaitCause};
+use tidegate_evm::{Mined, Order, Revert, Sender, Sending, WaitCause};
 
 use crate::{
     abi::reverts::{ERC20InsufficientAllowance, ERC20InsufficientBalance, EnforcedPause},
     answers::Contracts,
     calldata,
-    labels::Label,
+    labels::{Detail, Label},
     request::Payload,
     reverts::{self, Action},
     store::{Reference, Store, StoreError},
@@ -76,10 +77,12 @@ impl Transact {
         })
     }
 
-    fn refused(&self, data: &[u8], payload: &Payload) -> Sent {
+    fn refused(&self, revert: &Revert, payload: &Payload) -> Sent {
         use alloy::sol_types::SolError;
+        let data = &revert.data;
         let error = reverts::error(data, payload);
-        if self.hold_while_paused && data.starts_with(&EnforcedPause::SELECTOR) {
+        // What was mined has used its nonce: no second transaction.
+        if self.hold_while_paused && !revert.mined && data.starts_with(&EnforcedPause::SELECTOR) {
             return Sent::Retry {
                 error,
                 after: Some(PAUSED_AGAIN),
@@ -118,6 +121,7 @@ impl stage::Transact for Transact {
                         Err(error) => retry(Label::InternalServerError, &error, true),
                     };
                 }
+                Sending::TooLarge => return Sent::Rejected(too_large(&request.payload)),
                 Sending::Waiting(cause) => return waiting(&cause),
                 Sending::Ended => {
                     let cause = "the request has ended, or another worker has it";
@@ -125,7 +129,6 @@ impl stage::Transact for Transact {
                 }
                 Sending::Reverted(revert) => revert,
             };
-            // What was mined has used its nonce: no second transaction.
             let pause = match reverts::action(&revert.data) {
                 _ if revert.mined => None,
                 Action::Fail => None,
@@ -137,7 +140,7 @@ impl stage::Transact for Transact {
             };
             match pause {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => return self.refused(&revert.data, &request.payload),
+                None => return self.refused(&revert, &request.payload),
             }
         }
     }
@@ -152,6 +155,17 @@ impl stage::Transact for Transact {
         let receipt = self.receipt(request.id, &mined).await;
         receipt.map(Some).map_err(|error| not_found(&error))
     }
+}
+
+/// The error of a request whose transaction no endpoint takes.
+fn too_large(payload: &Payload) -> RequestError {
+    let field = match payload {
+        Payload::InputProof(_) => "ciphertextWithInputVerification",
+        Payload::PublicDecrypt(_) => "ciphertextHandles",
+        Payload::UserDecrypt(_) => "publicKey",
+    };
+    let details = json!([Detail::new(field, "Is larger than the gateway chain takes")]);
+    Label::ValidationFailed.error().with_details(details)
 }
 
 /// An order that is not through. Its label is the request's, should its deadline pass meanwhile.

@@ -20,6 +20,7 @@ use crate::{
     abi::gateway::ProtocolPayment,
     chains::Chains,
     config::{self, Config},
+    kinds,
     readiness::Readiness,
     request::Family,
     store::Store,
@@ -60,6 +61,7 @@ pub fn funds(config: &Config) -> Funds {
         TokenFunds { token, spender, prices }
     });
     Funds {
+        rate: kinds::SENDS_OF_ALL,
         token,
         ..Funds::default()
     }

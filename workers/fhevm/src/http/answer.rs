@@ -168,9 +168,10 @@ fn ended(outlook: &Outlook) -> Refusal {
         "readiness_timed_out" => Label::ReadinessCheckTimedOut.into(),
         "response_timed_out" => Label::ResponseTimedOut.into(),
         "deadline_exceeded" | "attempts_exhausted" => {
-            // What the last attempt lacked: a wallet, or an endpoint.
+            // What the last attempt lacked, such as a wallet, or an endpoint.
             let last = outlook.last_error.as_ref().and_then(Refusal::of_error);
-            last.unwrap_or_else(|| Label::ResponseTimedOut.into())
+            last.filter(|last| last.label != Label::InternalServerError)
+                .unwrap_or_else(|| Label::ResponseTimedOut.into())
         }
         code => {
             tracing::warn!(job_id = %outlook.id, code, "a request has ended with an error without a label");

@@ -34,7 +34,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for wallet in &wallets {
         network
             .gateway
-            .fund(&mut network.operator, wallet.address(), 1000)
+            .fund(&mut network.operator, wallet.address(), 100_000)
             .await?;
     }
     let database = Database::start().await?;
