@@ -234,6 +234,15 @@ async fn what_is_absent_everywhere_is_absent() {
         .add(Rule::new(METHOD, Fault::Refuse(-32000, "indexing is in progress")));
     let receipts = two.chain.receipts(&[hash]).await.unwrap();
     assert!(receipts[0].is_some(), "what one endpoint refuses is asked of the next");
+    for endpoint in [&two.first, &two.second] {
+        endpoint.clear();
+        let refused = Fault::Refuse(-32005, "too many requests");
+        endpoint.add(Rule::new(METHOD, refused).containing(B256::ZERO.to_string()));
+    }
+    let receipts = two.chain.receipts(&[B256::ZERO, hash]).await.unwrap();
+    assert!(receipts[0].is_none() && receipts[1].is_some(), "the others count");
+    assert!(two.chain.receipts(&[B256::ZERO]).await.is_err());
+    two.second.clear();
     two.first.clear();
     two.first.add(Rule::new(METHOD, Fault::Answer(Value::Null)));
     two.second.add(Rule::all(Fault::OldHead(1)));

@@ -31,8 +31,8 @@ impl Chain {
     async fn batch_part(&self, calls: &[RpcCall]) -> Result<Results, RpcError> {
         let mut incomplete = None;
         let complete = |_: &str, results: Results| {
-            let errors = results.iter().filter_map(|result| result.as_ref().err());
-            match errors.cloned().find(|error| error.class() != Class::Revert) {
+            let mut errors = results.iter().filter_map(|result| result.as_ref().err());
+            match errors.find(|error| error.class() != Class::Revert).cloned() {
                 None => Ok(results),
                 Some(error) => {
                     incomplete.get_or_insert(results);

@@ -183,22 +183,32 @@ impl Chain {
         Ok(self.read::<U64>("eth_getTransactionCount", (of, at)).await?.to())
     }
 
-    /// The receipts of transactions, in their order; `None` where the endpoint that is asked has none.
+    /// The receipts of transactions, in their order; `None` where the endpoint that is asked has none, or refuses one of
+    /// several.
     ///
     /// # Errors
     ///
-    /// When no endpoint answers.
+    /// When no endpoint answers, or none has a receipt and one is refused.
     pub async fn receipts(&self, of: &[B256]) -> Result<Vec<Option<TransactionReceipt>>, RpcError> {
         let calls: Vec<_> = of
             .iter()
             .map(|hash| RpcCall::new("eth_getTransactionReceipt", (hash,)))
             .collect();
-        let answers = self.batch(&calls).await?;
-        calls
-            .iter()
-            .zip(answers)
-            .map(|(call, answer)| call.parse(&answer?))
-            .collect()
+        let mut refused = None;
+        let mut receipts = Vec::new();
+        for (call, answer) in calls.iter().zip(self.batch(&calls).await?) {
+            receipts.push(match answer {
+                Ok(receipt) => call.parse(&receipt)?,
+                Err(error) => {
+                    refused = Some(error);
+                    None
+                }
+            });
+        }
+        match refused.filter(|_| receipts.iter().all(Option::is_none)) {
+            Some(error) => Err(error),
+            None => Ok(receipts),
+        }
     }
 
     /// The logs that a filter admits. A node that is behind the filter's last block answers with what it has.

@@ -89,7 +89,17 @@ impl Allocation {
             .bind(ids)
             .bind(lock_ms);
         let (refusal, next_nonce, room, fates): (Option<String>, Option<i64>, i64, Vec<String>) =
-            limited(begun.fetch_one(allocation.session()?)).await?;
+            match limited(begun.fetch_one(allocation.session()?)).await {
+                Ok(begun) => begun,
+                Err(error) => {
+                    let error = AllocationError::from(error);
+                    // The session is sound, and others will be busy, too.
+                    if matches!(error, AllocationError::Busy) {
+                        allocation.abandon().await?;
+                    }
+                    return Err(error);
+                }
+            };
         let fates = fates.iter().map(|fate| match fate.as_str() {
             "free" => Ok(Fate::Free),
             "slot" => Ok(Fate::Slot),

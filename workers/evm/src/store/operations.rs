@@ -1,5 +1,7 @@
 //! What operators read and change of wallets.
 
+use std::collections::HashMap;
+
 use alloy::primitives::{Address, B256};
 use chrono::{DateTime, Utc};
 use sqlx::{Row, postgres::PgRow};
@@ -10,6 +12,9 @@ use crate::{
     body::BodyTransaction,
     checker::{ExpectedWallet, Signed},
 };
+
+/// How many nonces one statement reads: all at once would take longer than a statement may.
+const NONCES: usize = 50_000;
 
 /// A wallet, for operators.
 #[derive(Clone, Debug)]
@@ -71,19 +76,27 @@ impl Store {
     pub async fn expected(&self, chain_id: u64) -> Result<Vec<ExpectedWallet>, StoreError> {
         let mut expected = Vec::new();
         for wallet in self.overview(chain_id).await? {
-            let attempts = sqlx::query("select * from evm.wallet_attempts($1)").bind(wallet.id);
-            let rows = limited(attempts.fetch_all(&self.pool)).await?;
-            let attempts = rows.iter().map(|row| {
-                let hash = B256::try_from(row.try_get::<&[u8], _>("hash")?).map_err(|_| StoreError::Value("hash"))?;
-                let order: Option<uuid::Uuid> = row.try_get("order_id")?;
-                let signed = match row.try_get::<&str, _>("kind")? {
-                    "filler" => Signed::Filler,
-                    _ => Signed::Own(order.map(RequestId)),
-                };
-                Ok((hash, signed))
-            });
+            let mut signed = HashMap::new();
+            for from in (wallet.first_nonce..wallet.next_nonce).step_by(NONCES) {
+                let attempts = sqlx::query("select * from evm.wallet_attempts($1, $2, $3)")
+                    .bind(wallet.id)
+                    .bind(number(from))
+                    .bind(number(from + NONCES as u64));
+                for row in limited(attempts.fetch_all(&self.pool)).await? {
+                    let hash =
+                        B256::try_from(row.try_get::<&[u8], _>("hash")?).map_err(|_| StoreError::Value("hash"))?;
+                    let order: Option<uuid::Uuid> = row.try_get("order_id")?;
+                    signed.insert(
+                        hash,
+                        match row.try_get::<&str, _>("kind")? {
+                            "filler" => Signed::Filler,
+                            _ => Signed::Own(order.map(RequestId)),
+                        },
+                    );
+                }
+            }
             expected.push(ExpectedWallet {
-                attempts: attempts.collect::<Result<_, StoreError>>()?,
+                attempts: signed,
                 name: wallet.name,
                 address: wallet.address,
                 first_nonce: wallet.first_nonce,
