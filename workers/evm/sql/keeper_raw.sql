@@ -1,4 +1,4 @@
--- keeper_raw: The newest signed bytes of these nonces, in their order; none of a wallet that is off, which sends nothing.
+-- keeper_raw: The newest signed bytes of these nonces, in their order; none of a wallet that is off: it sends nothing.
 create or replace function evm.keeper_raw(p_wallet smallint, p_nonces bigint[])
   returns table (nonce bigint, hash bytea, raw bytea)
   language sql volatile
