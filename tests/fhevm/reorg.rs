@@ -93,6 +93,9 @@ async fn the_answer_to_a_stranger_with_our_old_id_is_not_taken() {
         scene.count(&watched).await == 1
     })
     .await;
+    // Ours is sent again only after the stranger's was mined.
+    let held = Rule::new("eth_sendRawTransaction", Fault::Refuse(-32000, "not now"));
+    scene.proxy.add(held);
     scene.network.chain.reorg(1).await.unwrap();
     let foreign = scene.request(5);
     let transaction = TransactionRequest::default()
@@ -122,9 +125,12 @@ async fn the_answer_to_a_stranger_with_our_old_id_is_not_taken() {
     })
     .await;
 
-    eventually("its receipt is settled, and nothing else", || async {
-        scene.database.status(id).await == "receipt_received"
+    scene.proxy.clear();
+    eventually("its own answer came, once it was mined again", || async {
+        scene.network.chain.mine(1).await.unwrap();
+        scene.database.status(id).await == "completed"
     })
     .await;
+    scene.check_result(&request, id).await;
     assert_eq!(scene.count("select count(*) from tidegate.response_inbox").await, 0);
 }

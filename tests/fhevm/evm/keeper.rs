@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use alloy::primitives::U256;
+use serde_json::json;
 use tidegate_evm::{Sending, checker::Sends, keeper::KeeperError};
 use tidegate_fhevm_stand_ins::{
     chain::Mining,
@@ -53,10 +54,12 @@ async fn what_was_signed_and_not_sent_is_sent_after_a_second_lowest_nonce_first(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds() {
+async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds_though_the_pool_counts_it() {
     let scene = stopped_scene().await;
     let keeper = scene.keeper().await;
     scene.proxy.add(Rule::new(SEND, Fault::Swallow).times(1));
+    let counted = Rule::new("eth_getTransactionCount", Fault::Answer(json!("0x1"))).containing("pending");
+    scene.proxy.add(counted);
     let orders = scene.orders(1).await;
     let sends = scene.begin(&orders).await;
     assert_eq!(
@@ -74,19 +77,56 @@ async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds() {
     assert_eq!(scene.versions().await, [1]);
 }
 
+/// Four orders, of which the pool lacks the first and the third.
+async fn with_two_holes(scene: &Scene) {
+    let orders = scene.orders(4).await;
+    for (nonce, order) in orders.chunks(1).enumerate() {
+        if nonce % 2 == 0 {
+            scene.proxy.add(Rule::new(SEND, Fault::Swallow).times(1));
+        }
+        drop(scene.begin(order).await);
+    }
+    assert_eq!(scene.counts().await, (0, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pool_has_swallowed_is_sent_again_after_a_second_if_a_block_was_made_without_it() {
+async fn what_the_pool_lacks_is_sent_again_in_one_step_and_nothing_else() {
     let scene = stopped_scene().await;
     let keeper = scene.keeper().await;
-    scene.proxy.add(Rule::new(SEND, Fault::Swallow).times(3));
-    drop(scene.begin(&scene.orders(3).await).await);
+    with_two_holes(&scene).await;
+    scene.later(Duration::from_millis(240)).await;
     keeper.step(1).await.unwrap();
-    scene.later(Duration::from_secs(1)).await;
+    assert_eq!((scene.counts().await, scene.proxy.calls(SEND)), ((0, 0), 4));
+    scene.later(Duration::from_millis(10)).await;
     keeper.step(1).await.unwrap();
-    assert_eq!(scene.counts().await, (0, 0), "no block was made");
-    scene.anvil.mine(1).await.unwrap();
-    keeper.step(1).await.unwrap();
-    assert_eq!(scene.counts().await, (0, 3));
+    assert_eq!((scene.counts().await, scene.proxy.calls(SEND)), ((0, 4), 6));
+    assert_eq!(scene.versions().await, [1; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_takes_nothing_gets_one_transaction_per_quarter_of_a_second() {
+    let scene = stopped_scene().await;
+    let keeper = scene.keeper().await;
+    with_two_holes(&scene).await;
+    for (fault, sends) in [(Fault::Swallow, 5), (REFUSED, 6), (REFUSED, 7)] {
+        scene.proxy.clear();
+        scene.proxy.add(Rule::new(SEND, fault));
+        scene.later(Duration::from_millis(250)).await;
+        for _ in 0..3 {
+            keeper.step(1).await.unwrap();
+            assert_eq!(scene.proxy.calls(SEND), sends);
+        }
+    }
+    // A price that is too low can wait.
+    scene.proxy.clear();
+    scene
+        .proxy
+        .add(Rule::new(SEND, Fault::Refuse(-32000, "transaction underpriced")));
+    for sends in [8, 8, 8] {
+        scene.later(Duration::from_millis(250)).await;
+        keeper.step(1).await.unwrap();
+        assert_eq!(scene.proxy.calls(SEND), sends);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,7 +72,10 @@ async fn nonce_too_low(is_mutant: bool) -> Report {
     })
     .await;
     if is_mutant {
-        eventually("it has another nonce", || async { scene.states().await.len() == 2 }).await;
+        eventually("another nonce is in the pool", || async {
+            scene.counts().await == (1, 2)
+        })
+        .await;
     }
     scene.proxy.clear();
     scene.anvil.mine(1).await.unwrap();

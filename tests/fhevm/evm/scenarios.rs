@@ -170,6 +170,50 @@ async fn transactions_that_an_endpoint_swallows_are_sent_again() {
     assert!(swallowed > 0 && p99 <= 15.0, "{p99}");
 }
 
+/// The figure of a take-over, after SIGKILL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_keeper_is_replaced_within_ten_seconds() {
+    let scene = Scene::new(Mining::OnDemand).await;
+    let keep = || process(&scene, Role::Keep, &[scene.proxy.url()], None);
+    let leases = "select count(*) from pg_stat_activity
+                  where datname = current_database() and pid <> pg_backend_pid() and query like '%tidegate.lease_%'";
+    let epoch = async || {
+        scene
+            .database
+            .number("select coalesce(max(epoch), 0) from evm.keeper")
+            .await
+    };
+    let mut holder = keep();
+    eventually("it keeps the wallet", || async { epoch().await > 0 }).await;
+    let mut longest = Duration::ZERO;
+    for round in 0..campaign(1, 8) {
+        let heir = keep();
+        eventually("another one waits for its lease", || async {
+            scene.database.number(leases).await == 2
+        })
+        .await;
+        scene.proxy.add(Rule::new(SEND, Fault::Swallow));
+        let sends = scene.begin(&scene.orders(3).await).await;
+        let before = epoch().await;
+        drop(holder);
+        let killed = Instant::now();
+        scene.proxy.clear();
+        assert_eq!(scene.counts().await, (round * 3, round * 3), "they were swallowed");
+        eventually("all are in the pool", || async {
+            scene.counts().await.1 == (round + 1) * 3
+        })
+        .await;
+        longest = longest.max(killed.elapsed());
+        assert!(epoch().await > before);
+        scene.anvil.mine(1).await.unwrap();
+        super::scene::outcomes(sends).await;
+        holder = heir;
+    }
+    println!("take-over of a keeper: {:.1} s at most", longest.as_secs_f64());
+    assert!(longest <= Duration::from_secs(10), "{longest:?}");
+    scene.assert_sound().await;
+}
+
 /// S8, all endpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_all_endpoints_fails_nothing() {

@@ -103,8 +103,6 @@ struct Memory {
     stuck: Option<Stuck>,
     /// The block after which fees were raised last.
     bumped_at: u64,
-    /// The last block that was seen to lack a transaction which a pool should have.
-    passed_over_at: u64,
     /// When funds were read last.
     funds_at: Option<DateTime<Utc>>,
 }

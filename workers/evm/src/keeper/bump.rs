@@ -86,19 +86,6 @@ impl Keeper {
         })
     }
 
-    /// Whether a block was made without the lowest transaction, which a pool should have; said once for each block.
-    pub(super) fn is_passed_over(&self, view: &View, lowest: &OpenSlot) -> bool {
-        let mut memory = self.memory();
-        let same = memory
-            .stuck
-            .filter(|stuck| (stuck.nonce, stuck.n) == (lowest.nonce, lowest.n));
-        let is_passed_over = same.is_some_and(|stuck| view.head > stuck.head.max(memory.passed_over_at));
-        if is_passed_over {
-            memory.passed_over_at = view.head;
-        }
-        is_passed_over
-    }
-
     /// Whether the lowest transaction is in a pool for too long, while blocks are made.
     fn is_stuck(&self, view: &View) -> bool {
         let lowest = view.unmined().next();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use alloy::eips::BlockNumberOrTag;
+
 use super::{Keeper, KeeperError, View};
 use crate::{broadcast::broadcast, metrics, store::OpenSlot};
 
@@ -11,8 +13,8 @@ const UNSENT_AFTER: Duration = Duration::from_secs(1);
 /// What an endpoint has taken is sent again after this time: some transactions vanish without an error.
 const SENT_AFTER: Duration = Duration::from_secs(5);
 
-/// The same, once per block, while blocks are made without the lowest transaction, for which all others wait.
-const BLOCKED_AFTER: Duration = Duration::from_secs(1);
+/// The same, if the pool lacks it by its count of the wallet's transactions: all later ones wait for it.
+const MISSING_AFTER: Duration = Duration::from_millis(250);
 
 /// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(10);
@@ -21,14 +23,31 @@ const REFUSED_AFTER: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 64;
 
 impl Keeper {
-    /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined.
+    /// Sends the newest bytes, lowest nonce first, of transactions that are signed or sent for a while and not mined;
+    /// then what the pool lacks.
     pub(super) async fn rebroadcast(&self, view: &View) -> Result<(), KeeperError> {
-        let lowest = view.unmined().next();
-        let is_blocked = lowest.is_some_and(|slot| self.is_passed_over(view, slot));
-        let is_due = |slot: &&OpenSlot| slot.age >= due_after(slot, is_blocked);
+        let is_due = |slot: &&OpenSlot| slot.age >= due_after(slot, false);
         let due: Vec<u64> = view.unmined().filter(is_due).map(|slot| slot.nonce).collect();
         self.send(&due).await?;
         metrics::rebroadcasts(&self.name, due.len());
+        let lacks = |nonce| {
+            let is_due = |slot: &OpenSlot| slot.nonce == nonce && slot.age >= due_after(slot, true);
+            view.unmined().any(is_due)
+        };
+        // The view's count is older than its transactions: it says nothing of what was sent in between.
+        let mut last = None;
+        while lacks(view.pending) {
+            let missing = self
+                .chain
+                .transaction_count(self.address(), BlockNumberOrTag::Pending)
+                .await?;
+            if last >= Some(missing) || !lacks(missing) {
+                break;
+            }
+            self.send(&[missing]).await?;
+            metrics::rebroadcasts(&self.name, 1);
+            last = Some(missing);
+        }
         Ok(())
     }
 
@@ -43,11 +62,11 @@ impl Keeper {
     }
 }
 
-fn due_after(slot: &OpenSlot, is_blocked: bool) -> Duration {
+fn due_after(slot: &OpenSlot, is_missing: bool) -> Duration {
     match slot.answer.as_deref() {
         Some("fee_too_low" | "no_funds") => REFUSED_AFTER,
         _ if !slot.is_sent => UNSENT_AFTER,
-        _ if is_blocked => BLOCKED_AFTER,
+        _ if is_missing => MISSING_AFTER,
         _ => SENT_AFTER,
     }
 }
