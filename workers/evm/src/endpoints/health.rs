@@ -163,12 +163,6 @@ impl Endpoints {
 }
 
 impl Chain {
-    /// Whether an endpoint of the chain answers.
-    #[must_use]
-    pub fn is_reachable(&self) -> bool {
-        self.endpoints.healthy().next().is_some()
-    }
-
     /// The newest block that the last survey found.
     #[must_use]
     pub fn head(&self) -> u64 {

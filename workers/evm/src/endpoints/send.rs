@@ -12,8 +12,6 @@ pub struct SendAnswer {
     pub class: Class,
     /// The endpoint's explanation; empty for accepted bytes.
     pub message: String,
-    /// What the contract returned, if the endpoint refused the bytes for a revert.
-    pub revert: Option<Bytes>,
 }
 
 impl Chain {
@@ -28,7 +26,6 @@ impl Chain {
                     return SendAnswer {
                         class: Class::Accepted,
                         message: String::new(),
-                        revert: None,
                     };
                 }
                 Err(error) => last = SendAnswer::refused(&error),
@@ -43,14 +40,9 @@ impl Chain {
 
 impl SendAnswer {
     fn refused(error: &RpcError) -> SendAnswer {
-        let revert = match error {
-            RpcError::Refused { error, .. } => error.revert_data(),
-            _ => None,
-        };
         SendAnswer {
             class: error.class(),
             message: error.to_string(),
-            revert,
         }
     }
 
