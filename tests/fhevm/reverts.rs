@@ -175,11 +175,19 @@ async fn a_request_whose_transaction_is_too_large_fails_and_its_wallet_goes_on()
     scene
         .proxy
         .add(Rule::new("eth_sendRawTransaction", refuse).containing(ciphertext));
-    let refused = scene.submit(&large).await;
-    let error = scene.ended(refused).await.error.unwrap();
-    assert_eq!(error.code, "label:validation_failed");
-    let details: serde_json::Value = serde_json::from_str(error.details.unwrap().get()).unwrap();
-    assert_eq!(details[0]["field"], "ciphertextWithInputVerification");
+    let is_refused = async |request| {
+        let refused = scene.submit(request).await;
+        let error = scene.ended(refused).await.error.unwrap();
+        assert_eq!(error.code, "label:validation_failed");
+        let details: serde_json::Value = serde_json::from_str(error.details.unwrap().get()).unwrap();
+        assert_eq!(details[0]["field"], "ciphertextWithInputVerification");
+    };
+    // Longer than any Arbitrum chain takes: it gets no nonce.
+    let mut longest = scene.request(0);
+    longest.body["ciphertextWithInputVerification"] = "ab".repeat(95_000).into();
+    is_refused(&longest).await;
+    assert_eq!(scene.count("select count(*) from evm.tx").await, 0);
+    is_refused(&large).await;
 
     let id = scene.submit(&small).await;
     scene.check_result(&small, id).await;

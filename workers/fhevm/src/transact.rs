@@ -29,6 +29,10 @@ const CLOCK_AGAIN: Duration = Duration::from_secs(2);
 /// After how long a request is sent again that met a paused contract, if such requests are held.
 const PAUSED_AGAIN: Duration = Duration::from_secs(10);
 
+/// The longest call that the gateway chain takes, as every Arbitrum chain. A longer one would take a nonce, and hold its
+/// wallet up until that is used up.
+const CALLDATA_MAX: usize = 95_000;
+
 /// Why a wallet that an estimate was made for cannot pay the request's price; `None` for a revert that is not about the
 /// wallet.
 #[must_use]
@@ -111,6 +115,9 @@ impl stage::Transact for Transact {
             to: calldata::contract(&self.contracts, &request.payload),
             calldata: calldata::of(&request.payload),
         };
+        if order.calldata.len() > CALLDATA_MAX {
+            return Sent::Rejected(too_large(&request.payload));
+        }
         let mut awaits_material = None;
         let mut awaits_clock = true;
         loop {
