@@ -3,6 +3,8 @@
 //! [`Tidegate::node`](crate::Tidegate::node) makes a [`Node`]. The program merges [`Node::router`] with its routes, which
 //! answer errors in their own form and limit bodies as they like, and hands the result to [`Node::serve`].
 
+#[cfg(feature = "cli")]
+mod args;
 mod parts;
 
 use std::io;
@@ -11,6 +13,9 @@ use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use self::args::NodeArgs;
 use self::parts::{part, together};
 pub use crate::{
     api_key::Scope,

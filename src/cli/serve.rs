@@ -1,24 +1,18 @@
 //! `tidegate serve`
 
 use std::{
-    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     process::ExitCode,
-    time::Duration,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
-use tokio::net::TcpListener;
 
 use super::{GlobalArgs, recover};
 use crate::{
-    database::PoolSettings,
-    file_limit,
-    node::{ConnectionOptions, HttpOptions, Keys, Node, NodeOptions},
+    node::{Keys, Node, NodeArgs},
     shutdown,
     store::Store,
-    webhook,
 };
 
 #[derive(Debug, Args)]
@@ -26,46 +20,19 @@ pub(super) struct Serve {
     /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The most database connections, besides two for operators, API keys and gates and one that listens
-    #[arg(long, default_value_t = 10)]
-    connections: u32,
-    /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
-    /// pooler in session mode [default: the database]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDEGATE_LISTEN_DATABASE_URL",
-        hide_env_values = true
-    )]
-    listen_database_url: Option<String>,
-    /// The most webhooks that this node delivers at once; 0: none
-    #[arg(long, default_value_t = webhook::Options::default().concurrency)]
-    webhooks: usize,
     /// Run `tidegate recover` first, and serve when it has ended; any number of nodes may do so at once
     #[arg(long)]
     recover: bool,
     #[command(flatten)]
-    options: HttpOptions,
-    #[command(flatten)]
-    of_connections: ConnectionOptions,
+    node: NodeArgs,
 }
 
 impl Serve {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
-        let settings = PoolSettings {
-            connections_max: self.connections.max(2),
-            // A caller gets a Retry-After rather than wait long for a connection.
-            acquire_timeout: Duration::from_secs(2),
-            ..PoolSettings::default()
-        };
         let mut recovery = global.clone();
-        let connected = global.open(&settings).await?;
-        let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
-        let options = NodeOptions::default()
-            .listen_url(listen_url)
-            .context("check --listen-database-url")?;
-        raise_file_limit(self.of_connections.connection_limit);
+        let connected = global.open(&self.node.pool_settings()).await?;
+        let options = self.node.options(&connected.location.url)?;
         if self.recover {
             // With the time limits of a command: a node's statements are shorter.
             recovery.database.database_url = Some(connected.location.url.clone());
@@ -77,10 +44,7 @@ impl Serve {
             }
         }
         let listen = within_reach(self.listen, &connected.store).await?;
-        let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => anyhow!("{listen} is in use by another program: stop it, or pass another --listen"),
-            _ => anyhow!(error).context(format!("cannot listen on {listen}")),
-        })?;
+        let listener = self.node.listen(listen).await?;
         let address = listener.local_addr()?;
         // On stdout: with port 0, this is how a parent process learns the port.
         outln!("listening on http://{address}");
@@ -90,25 +54,10 @@ impl Serve {
             true => Keys::OnceCreated,
             false => Keys::Required,
         };
-        let options = options.http(self.options).connections(self.of_connections);
-        let node = Node::new(connected.store.clone(), options.webhooks(self.webhooks).keys(keys));
+        let node = Node::new(connected.store.clone(), options.keys(keys));
         node.serve(listener, node.router(), stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Raises the limit of open files for this many connections and some files.
-fn raise_file_limit(connections: usize) {
-    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(256);
-    match file_limit::raise(wanted) {
-        Ok(limit) if limit >= wanted => {}
-        Ok(limit) => tracing::warn!(
-            limit,
-            connections,
-            "the system allows fewer open files than --connection-limit needs: callers beyond it will have to wait"
-        ),
-        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
     }
 }
 

@@ -1,13 +1,12 @@
 //! `tidegate-fhevm serve`
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use anyhow::{Context, ensure};
 use axum::{Router, routing::get};
 use clap::Args;
 use tidegate::{
-    database::PoolSettings,
-    node::{self, ConnectionOptions, HttpOptions, Node, NodeOptions, on_signal},
+    node::{self, Node, NodeArgs, on_signal},
     store::Store,
 };
 use tidegate_fhevm::{
@@ -15,7 +14,6 @@ use tidegate_fhevm::{
     http::{Relayer, credential},
     request::Family,
 };
-use tokio::net::TcpListener;
 
 use super::{GlobalArgs, figures::Figures};
 
@@ -27,22 +25,8 @@ pub(crate) struct Serve {
     /// Listen beyond loopback without API keys: something in front of this node decides who may call
     #[arg(long)]
     behind_an_edge: bool,
-    /// The most database connections, besides two for operators, API keys and gates and one that listens
-    #[arg(long, default_value_t = 10)]
-    connections: u32,
-    /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
-    /// pooler in session mode [default: the database]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDEGATE_LISTEN_DATABASE_URL",
-        hide_env_values = true
-    )]
-    listen_database_url: Option<String>,
     #[command(flatten)]
-    options: HttpOptions,
-    #[command(flatten)]
-    of_connections: ConnectionOptions,
+    node: NodeArgs,
     #[command(flatten)]
     figures: Figures,
 }
@@ -57,39 +41,23 @@ impl Serve {
             "{} is beyond loopback, and `keys` is off: set it to \"required\", or pass --behind-an-edge",
             self.listen
         );
-        let settings = PoolSettings {
-            connections_max: self.connections.max(2),
-            // A caller gets a Retry-After rather than wait long for a connection.
-            acquire_timeout: Duration::from_secs(2),
-            ..PoolSettings::default()
-        };
-        let (store, location) = global.open(&settings).await?;
+        let (store, location) = global.open(&self.node.pool_settings()).await?;
         check_kinds(&store).await?;
-        let listen_url = self.listen_database_url.as_ref().unwrap_or(&location.url);
-        let options = NodeOptions::default()
-            .listen_url(listen_url)
-            .context("check --listen-database-url")?;
-
-        let bound = TcpListener::bind(self.listen).await;
-        let bound = bound.with_context(|| format!("cannot listen on {}", self.listen))?;
+        let options = self.node.options(&location.url)?;
+        let listener = self.node.listen(self.listen).await?;
         // With port 0, this is how a parent process learns the port.
-        println!("listening on http://{}", bound.local_addr()?);
+        println!("listening on http://{}", listener.local_addr()?);
         let keys = match config.keys {
             Keys::Off => node::Keys::Off,
             Keys::Required => node::Keys::Required,
         };
-        let options = options
-            .http(self.options)
-            .connections(self.of_connections)
-            .keys(keys)
-            .credentials(credential);
-        let node = Node::new(store.clone(), options);
+        let node = Node::new(store.clone(), options.keys(keys).credentials(credential));
         node.metrics().install();
         let router = Relayer::new(node.clone(), &store, &config).await.router(node.router());
         let rendering = node.clone();
         let render = move || async move { rendering.render_metrics().await };
         let figures = Router::new().route("/metrics", get(render));
-        let serving = async { anyhow::Ok(node.serve(bound, router, stop.clone()).await?) };
+        let serving = async { anyhow::Ok(node.serve(listener, router, stop.clone()).await?) };
         tokio::try_join!(serving, self.figures.serve(figures, &stop))?;
         drop(location);
         Ok(())
