@@ -1,14 +1,16 @@
-# An image with both programs, `tidegate` and `tidegate-worker`. They need a database only.
+# An image with the programs `tidegate`, `tidegate-worker` and `tidegate-fhevm`. They need a database only.
 
 FROM rust:1-slim-bookworm AS build
 WORKDIR /build
 COPY . .
+# What `GET /version` of the relayer says: the revision, which is not in the context, and `-clean` or `-dirty`.
+ARG TIDEGATE_BUILD=unknown-dirty
 # Cache mounts keep compiled dependencies between builds and are no part of the layer, so the programs are copied out of them.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    cargo build --profile dist --locked -p tidegate -p tidegate-workers --bins \
+    cargo build --profile dist --locked -p tidegate -p tidegate-workers -p tidegate-fhevm --bins \
     && mkdir /programs \
-    && cp target/dist/tidegate target/dist/tidegate-worker /programs/
+    && cp target/dist/tidegate target/dist/tidegate-worker target/dist/tidegate-fhevm /programs/
 
 FROM debian:bookworm-slim
 RUN apt-get update \

@@ -165,6 +165,13 @@ lint: ## Check formatting, lints and documentation
 release: ## Build both programs as they are packaged: small and fast, with a slow build
 	cargo build --profile "$(or $(PROFILE),dist)" -p tidegate -p tidegate-workers --bins
 
+# The revision, and whether the files differ from it: what `GET /version` of the relayer says.
+BUILD = $(or $(shell git describe --always --exclude '*' --dirty 2>/dev/null | sed '/-dirty$$/!s/$$/-clean/'),unknown-dirty)
+
+.PHONY: release-fhevm
+release-fhevm: ## Build the fhEVM relayer in the same way
+	TIDEGATE_BUILD=$(BUILD) cargo build --profile "$(or $(PROFILE),dist)" -p tidegate-fhevm --bins
+
 .PHONY: package
 package: ## Package the crates that can be published, and build each from its package alone
 	cargo publish --workspace --dry-run --exclude tidegate-faults --exclude tidegate-model \

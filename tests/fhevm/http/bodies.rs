@@ -1,5 +1,7 @@
 //! Bodies that no rule of a field is about, and job ids.
 
+use std::process::Command;
+
 use serde_json::json;
 use tidegate_fhevm::request::Family;
 
@@ -200,6 +202,23 @@ async fn probes_have_the_form_of_the_original() {
     assert_eq!(version["name"], "relayer-service");
     let build = version["build"].as_str().unwrap();
     assert!(build.ends_with("-clean") || build.ends_with("-dirty"), "{build}");
+
+    // What a release is built with.
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let printed = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(root)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let steps = printed("make", &["--dry-run", "release-fhevm"]);
+    let (_, variable) = steps.split_once("TIDEGATE_BUILD=").unwrap();
+    let (revision, state) = variable.split(' ').next().unwrap().rsplit_once('-').unwrap();
+    let head = printed("git", &["rev-parse", "HEAD"]);
+    assert!(revision.len() >= 7 && head.starts_with(revision), "{steps}");
+    assert!(["clean", "dirty"].contains(&state), "{steps}");
 
     // Nothing listens where the gateway's endpoint is.
     let health = node.get("/healthz").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The environment variable that has the name of the service.
 const NAME: &str = "APP_NAME";
 
-/// The revision that was built, and whether it had changes; set by the build.
+/// The revision that was built, and whether it had changes: `make release-fhevm` and the Dockerfile set it.
 const BUILD: &str = match option_env!("TIDEGATE_BUILD") {
     Some(build) => build,
     None => "unknown-dirty",
