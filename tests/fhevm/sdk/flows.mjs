@@ -1,5 +1,5 @@
 // Runs the published SDK against a relayer: `node flows.mjs PACKAGES SETUP`, where SETUP is what `tidegate-fhevm-stand-ins
-// sdk` prints: addresses and chain ids. Prints a line for each flow and each report of progress, and exits with 0 if all
+// sdk` gives: addresses, chain ids, an API key. Prints a line for each flow and each report of progress, and exits with 0 if all
 // flows end as they should.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,21 +12,30 @@ const require = createRequire(resolve(packages, "package.json"));
 const { createInstance } = require("@zama-fhe/relayer-sdk/node");
 const { Wallet, getAddress } = require("ethers");
 
-const instance = await createInstance(setup.instance);
+const inHeader = (value) => ({ __type: "ApiKeyHeader", value });
+const instance = await createInstance({ ...setup.instance, auth: inHeader(setup.key) });
 const contract = getAddress("0x00000000000000000000000000000000000c0de5");
 let progress;
 const options = {
-  onProgress: ({ type }) => {
-    progress.push(type);
-    console.log(`progress ${type}`);
+  onProgress: (report) => {
+    progress.push({ ...report, at: Date.now() });
+    console.log(`progress ${report.type}`);
+    if (report.type === "throttled") operate("gates", "release");
   },
 };
 
-function prove(userAddress) {
+function prove(userAddress, more) {
   const ciphertextWithZKProof = new Uint8Array(readFileSync(new URL("ciphertext.bin", import.meta.url)));
   const { chainId, aclContractAddress } = setup.instance;
   const proof = { chainId: BigInt(chainId), aclContractAddress, contractAddress: contract, userAddress, ciphertextWithZKProof };
-  return instance.requestZKProofVerification(proof, options);
+  return instance.requestZKProofVerification(proof, { ...options, ...more });
+}
+
+// What an operator does to the queue of input proofs, or to its gate.
+async function operate(things, command) {
+  const url = new URL(`/v1/admin/${things}/fhevm_input_proof/${command}`, setup.instance.relayerUrl);
+  const answer = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${setup.key}` } });
+  assert.equal(answer.status, 200);
 }
 
 // Real shares need a real KMS: the SDK takes the answer, and then fails to reconstruct the value from it.
@@ -87,6 +96,35 @@ const flows = {
     );
     await reconstruct(call, "An error occurred during the delegated user decryption request.");
   },
+
+  async "429, then 202"() {
+    await operate("gates", "close");
+    const { handles } = await prove(Wallet.createRandom().address);
+    assert.equal(handles.length, 1);
+    const [throttled, queued] = progress;
+    assert.deepEqual([throttled.type, queued.type], ["throttled", "queued"]);
+    assert.ok(throttled.retryAfterMs >= 1000 && queued.at - throttled.at >= throttled.retryAfterMs);
+  },
+
+  async "timeout of 1500 ms, and the same call again"() {
+    const { address } = Wallet.createRandom();
+    await operate("queues", "pause");
+    await assert.rejects(prove(address, { timeout: 1500 }), { name: "RelayerV2TimeoutError" });
+    const { jobId } = progress[0];
+    assert.equal(progress.at(-1).type, "timeout");
+    await operate("queues", "resume");
+    await prove(address);
+    assert.deepEqual(new Set(progress.map((report) => report.jobId)), new Set([jobId]));
+  },
+
+  async "no API key, and an unknown one: rejected"() {
+    for (const auth of [undefined, inHeader("unknown")]) {
+      await assert.rejects(prove(Wallet.createRandom().address, { auth }), {
+        name: "RelayerV2ResponseApiError",
+        status: 401,
+      });
+    }
+  },
 };
 
 let failed = 0;
@@ -94,7 +132,7 @@ for (const [name, flow] of Object.entries(flows)) {
   progress = [];
   try {
     await flow();
-    if (!name.endsWith("rejected")) assert.equal(progress.at(-1), "succeeded");
+    if (!name.endsWith("rejected")) assert.equal(progress.at(-1).type, "succeeded");
     console.log(`ok ${name}`);
   } catch (error) {
     failed += 1;

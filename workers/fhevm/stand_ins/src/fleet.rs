@@ -22,6 +22,9 @@ use crate::network::Network;
 /// How long a program may take to start or to end.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long a command may take: `wallet resync` waits until an account has been quiet for half a minute.
+const COMMAND_LIMIT: Duration = Duration::from_secs(90);
+
 /// An address with any free port.
 pub const ANY: &str = "127.0.0.1:0";
 
@@ -32,6 +35,7 @@ pub struct Fleet {
     database: String,
     keys: Vec<PrivateKeySigner>,
     directory: TempDir,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 /// A program that runs. It is killed when this is dropped.
@@ -64,6 +68,7 @@ impl Fleet {
             database: database.to_owned(),
             keys: keys.to_vec(),
             directory: tempfile::tempdir()?,
+            variables: Vec::new(),
         };
         std::fs::write(fleet.config(), configuration(network, keys.len())?)?;
         fleet.run(&["init"]).await?;
@@ -73,6 +78,13 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Gives all programs that start from now on a variable of the environment.
+    #[must_use]
+    pub fn with(mut self, variable: &'static str, value: &'static str) -> Fleet {
+        self.variables.push((variable, value));
+        self
+    }
+
     /// Runs a command to its end, and answers what it printed.
     ///
     /// # Errors
@@ -80,7 +92,7 @@ impl Fleet {
     /// When it fails.
     pub async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command().args(arguments).output();
-        let output = timeout(TIME_LIMIT, output)
+        let output = timeout(COMMAND_LIMIT, output)
             .await
             .with_context(|| format!("{arguments:?} does not end"))??;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -99,7 +111,9 @@ impl Fleet {
     /// When it does not listen.
     pub async fn serve(&self, at: &str) -> anyhow::Result<Process> {
         let mut command = self.command();
-        command.args(["serve", "--listen", at]).stdout(Stdio::piped());
+        // With the usual limit it warns where a process may not open as many files.
+        let arguments = ["serve", "--listen", at, "--connection-limit", "1000"];
+        command.args(arguments).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
         let line = timeout(TIME_LIMIT, lines.next_line())
@@ -140,6 +154,7 @@ impl Fleet {
             .env("DATABASE_URL", &self.database)
             .env("TIDEGATE_FHEVM_CONFIG", self.config())
             .env("RUST_LOG", env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()))
+            .envs(self.variables.iter().copied())
             .kill_on_drop(true);
         for (number, key) in self.keys.iter().enumerate() {
             command.env(key_variable(number), hex::encode_prefixed(key.to_bytes()));

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use alloy::primitives::U256;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
+use tidegate::Tidegate;
+use tidegate::api_key::{ApiKey, Scope};
 use tidegate_fhevm_stand_ins::coprocessor::{EUINT64, handles};
 use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
 use tidegate_fhevm_stand_ins::front::Front;
@@ -39,7 +41,13 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     }
     let database = Database::start().await?;
     let program = std::env::current_exe()?.with_file_name("tidegate-fhevm");
-    let fleet = Fleet::new(&program, &database.url, &network, &wallets).await?;
+    let fleet = Fleet::new(&program, &database.url, &network, &wallets)
+        .await?
+        .with("TIDEGATE_FHEVM__KEYS", "required");
+    let key = ApiKey::generate()?;
+    let tidegate = Tidegate::connect(&database.url).await?;
+    let scopes = [Scope::Submit, Scope::Admin];
+    tidegate.store().key_create(&key, "the SDK", &scopes, None).await?;
     let mut nodes = [fleet.serve(ANY).await?, fleet.serve(ANY).await?];
     let _workers = [fleet.work(None)?, fleet.work(None)?];
     let urls = nodes.iter().filter_map(|node| node.url.clone());
@@ -49,7 +57,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let mut flows = Command::new("node")
         .arg(script)
         .arg(target().join("fhevm-sdk"))
-        .arg(setup(&network, &front)?)
+        .arg(setup(&network, &front, &key)?)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -70,7 +78,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 }
 
 /// What the script has to know.
-fn setup(network: &Network, front: &Front) -> anyhow::Result<String> {
+fn setup(network: &Network, front: &Front, key: &ApiKey) -> anyhow::Result<String> {
     let (chain, host) = network.hosts.first().context("no host chain")?;
     let handle = handles(&vec![42].into(), host.acl, U256::from(chain.chain_id()), &[EUINT64])[0];
     let text = |address: alloy::primitives::Address| address.to_checksum(None);
@@ -83,6 +91,7 @@ fn setup(network: &Network, front: &Front) -> anyhow::Result<String> {
             "verifyingContractAddressInputVerification": text(network.gateway.input_verification),
         },
         "handle": handle, "clearValue": clear_value(handle).to_string(), "rejectedUser": text(REJECTED),
+        "key": key.expose(),
     });
     Ok(setup.to_string())
 }
