@@ -49,6 +49,8 @@ impl Default for NetworkOptions {
 /// A network that runs. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Network {
+    // The first to be dropped: it would warn of a chain that has ended.
+    _answering: Answering,
     /// The gateway chain.
     pub chain: Anvil,
     /// The contracts of the gateway chain.
@@ -63,7 +65,6 @@ pub struct Network {
     pub coprocessor: Coprocessor,
     /// How many shares end a user decryption.
     pub user_threshold: usize,
-    _answering: Answering,
 }
 
 impl Network {
@@ -105,6 +106,7 @@ impl Network {
         let contracts = [gateway.decryption, gateway.input_verification];
         let answering = answering::answer(&rpc, contracts, kms.clone(), coprocessor.clone()).await?;
         Ok(Network {
+            _answering: answering,
             chain,
             gateway,
             operator,
@@ -112,7 +114,6 @@ impl Network {
             kms,
             coprocessor,
             user_threshold: options.user_threshold,
-            _answering: answering,
         })
     }
 }
