@@ -6,6 +6,7 @@ mod support;
 
 mod funds;
 mod lives;
+mod moves;
 mod readiness;
 mod reorg;
 mod restarts;

@@ -111,4 +111,19 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn the_command_lines_of_the_manual_are_some() {
+        let page = include_str!("../../../docs/fhevm.md");
+        let lines = page.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let commands = lines
+            .flat_map(|line| line.split('`'))
+            .filter(|text| text.starts_with("tidegate-fhevm "));
+        let commands: Vec<_> = commands.collect();
+        assert!(commands.len() > 5, "{commands:?}");
+        for command in commands {
+            let parsed = Cli::try_parse_from(command.split_whitespace());
+            assert!(parsed.is_ok(), "{command}");
+        }
+    }
 }

@@ -32,6 +32,15 @@ fn a_short_file_is_enough() {
 }
 
 #[test]
+fn the_file_of_the_manual_is_one() {
+    let page = include_str!("../../../../docs/fhevm.md");
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (file, _) = rest.split_once("```").unwrap();
+    let config = load(file, &[]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(config.gateway.http.len(), 2);
+}
+
+#[test]
 fn the_environment_has_every_key_and_precedence() {
     let config = load(
         GATEWAY,
