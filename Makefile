@@ -103,7 +103,7 @@ test-long: setup-tests ## Run every test, random campaigns in their long form: s
 	TIDEGATE_TESTS=long cargo test
 
 .PHONY: mutants
-mutants: setup ## Check that the agreement test finds each of sixteen wrong SQL functions
+mutants: setup ## Check that the agreement test finds each of seventeen wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
 
 .PHONY: model

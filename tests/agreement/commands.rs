@@ -67,11 +67,12 @@ impl Pick {
     }
 }
 
-/// What ends requests from outside: operators and deadlines.
+/// What ends requests from outside: operators, deadlines, and a downstream that takes its receipt back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     FailTx,
     FailInternal,
+    FailReceipt,
     TimeOut,
     Readiness,
     Deadline,
@@ -385,6 +386,13 @@ impl Choice {
                 } else {
                     sent[self.which % sent.len()]
                 };
+                // One in five is no response: the receipt is taken back.
+                if self.much >= 52 {
+                    return Some(Command::End {
+                        end: End::FailReceipt,
+                        request,
+                    });
+                }
                 let (part, accept) = self.response(model, request);
                 Command::Respond {
                     request,

@@ -106,7 +106,10 @@ impl Database {
             | Command::Release { worker, .. }
             | Command::Extend { worker, .. } => *worker,
             Command::Submit(_) | Command::SubmitBatch { .. } | Command::Cancel { .. } => CALLERS,
-            Command::Respond { .. } => DOWNSTREAM,
+            Command::Respond { .. }
+            | Command::End {
+                end: End::FailReceipt, ..
+            } => DOWNSTREAM,
             _ => OPERATOR,
         };
         // Without preparation everything comes as text.
@@ -258,6 +261,13 @@ impl Database {
             Command::Cancel { request } => {
                 format!("select * from tidegate.cancel({})", self.id(*request))
             }
+            Command::End {
+                end: End::FailReceipt,
+                request,
+            } => format!(
+                "select {0}, 'failure' where tidegate.fail_receipt({0}, null)",
+                self.id(*request)
+            ),
             Command::End { end, request } => format!(
                 "select e.id, e.req_status from tidegate.{}(array[{}]) as e",
                 match end {

@@ -926,6 +926,7 @@ impl Model {
         match (end, row.status) {
             (_, status) if status.is_terminal() => None,
             (End::FailInternal, _) => Some((Status::Failure, "internal_error")),
+            (End::FailReceipt, Status::ReceiptReceived) => Some((Status::Failure, "rejected")),
             (End::FailTx, Status::Processing) => Some((Status::Failure, "send_refused")),
             (End::FailTx, Status::TxInFlight) => Some((Status::Failure, "rejected")),
             (End::FailTx, Status::ReceiptReceived) if KINDS[row.kind] == "input_proof" => {

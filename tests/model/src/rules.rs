@@ -82,7 +82,11 @@ pub(crate) fn is_legal(flow: Flow, from: Option<Status>, to: Status, cause: Caus
                     Cause::Response
                 }
         }
-        (Some(ReceiptReceived), Failure) => flow == Flow::Proof && cause == Cause::VerdictRejected,
+        (Some(ReceiptReceived), Failure) => match cause {
+            Cause::Rejected => true,
+            Cause::VerdictRejected => flow == Flow::Proof,
+            _ => false,
+        },
         (Some(ReceiptReceived), TimedOut) => cause == Cause::ResponseTimedOut,
         _ => false,
     }

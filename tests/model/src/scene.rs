@@ -36,7 +36,7 @@ pub(crate) struct Faults {
     pub(crate) expiries: u8,
     /// A settle or a response arrives once more.
     pub(crate) duplicates: u8,
-    /// A caller cancels, or a deadline passes.
+    /// A caller cancels, a deadline passes, or the downstream takes a receipt back.
     pub(crate) ends: u8,
     /// A worker gives a request back.
     pub(crate) releases: u8,

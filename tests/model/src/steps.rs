@@ -174,6 +174,9 @@ impl Scene {
             if row.status == Status::TxInFlight {
                 end(Status::Failure, Cause::DeadlineExceeded);
             }
+            if row.status == Status::ReceiptReceived {
+                end(Status::Failure, Cause::Rejected);
+            }
         }
         if state.left.recoveries > 0 || self.was_purged(state) {
             let mut after = *state;
