@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_secs(3);
 
 /// The time between two such questions of a process: many that wait ask less often, and leave places to those that are
 /// new.
-const PACE: Duration = Duration::from_millis(4);
+const PACE: Duration = Duration::from_millis(10);
 
 /// The most requests whose pass of the ACL is remembered.
 const PASSES_MAX: usize = 100_000;
