@@ -1,4 +1,4 @@
--- wallet_attempts: All that was signed for some nonces of a wallet: what its transactions on the chain are compared with.
+-- wallet_attempts: All that was signed for some nonces of a wallet: its transactions on the chain are compared with it.
 create or replace function evm.wallet_attempts(p_wallet smallint, p_from bigint, p_below bigint)
   returns table (hash bytea, kind text, order_id uuid)
   language sql volatile
