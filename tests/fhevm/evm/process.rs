@@ -117,6 +117,7 @@ impl Transact for Count {
             Sending::Mined(mined) => Sent::Receipt(receipt(&mined)),
             Sending::Reverted(revert) => Sent::rejected("reverted", revert.data.to_string()),
             Sending::TooLarge => Sent::rejected("too_large", "no endpoint takes it"),
+            Sending::Gas => Sent::rejected("gas", "no block takes it"),
             Sending::Waiting(cause) => Sent::retry("waiting", cause.to_string()),
             Sending::Ended => Sent::retry("ended", "the lease is not held"),
         }

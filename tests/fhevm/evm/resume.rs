@@ -128,6 +128,23 @@ async fn bytes_that_are_refused_for_a_revert_end_the_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_refused_for_good_end_the_order() {
+    for (message, is_it) in [
+        (
+            "oversized data",
+            (|outcome| matches!(outcome, Sending::TooLarge)) as fn(&Sending) -> bool,
+        ),
+        ("exceeds block gas limit", |outcome| matches!(outcome, Sending::Gas)),
+    ] {
+        let (database, node, sender, orders) = scene(1).await;
+        node.refuse_next(-32000, message);
+        let outcome = sender.send(&orders[0]).await;
+        assert!(is_it(&outcome), "{outcome:?}");
+        assert_eq!(taken(&database).await.len(), 1, "the nonce stays the order's");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_estimate_that_reverts_takes_no_nonce() {
     let (database, node, sender, orders) = scene(2).await;
     node.revert(Some([9, 8, 7, 6].into()));

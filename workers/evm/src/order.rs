@@ -43,6 +43,8 @@ pub enum Sending {
     Reverted(Revert),
     /// No endpoint takes a transaction of its size. Its nonce is used up without it, once its request has ended.
     TooLarge,
+    /// No block takes a transaction with its gas limit. Its nonce is used up without it, once its request has ended.
+    Gas,
     /// Not now: order it again later. A transaction that it has already is then resumed.
     Waiting(WaitCause),
     /// The request has ended, or its lease is not held any more; its transaction, if it has one, may still be mined.

@@ -38,6 +38,8 @@ pub(crate) enum Event {
     Refused,
     /// The endpoint refuses the newest version, because no endpoint takes as many bytes.
     TooLarge,
+    /// The endpoint refuses the newest version for its gas limit.
+    Gas,
     /// It is not the order's live transaction any more.
     Gone,
 }
@@ -215,6 +217,7 @@ impl Receipts {
                     match newest.filter(|_| slot.state == "signed") {
                         Some("revert") => ended.push((*id, Event::Refused)),
                         Some("too_large") => ended.push((*id, Event::TooLarge)),
+                        Some("gas") => ended.push((*id, Event::Gas)),
                         _ => {}
                     }
                 }

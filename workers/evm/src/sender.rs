@@ -294,6 +294,7 @@ impl Inner {
                 Ok(_) => (None, ""),
             },
             Event::TooLarge => (Some(Sending::TooLarge), "refused"),
+            Event::Gas => (Some(Sending::Gas), "refused"),
             Event::Gone => (None, ""),
         };
         if sending.is_some() {

@@ -129,6 +129,10 @@ impl stage::Transact for Transact {
                     };
                 }
                 Sending::TooLarge => return Sent::Rejected(too_large(&request.payload)),
+                Sending::Gas => {
+                    let details = json!({ "refused": "no block takes a transaction with its gas limit" });
+                    return Sent::Rejected(Label::InternalServerError.error().with_details(details));
+                }
                 Sending::Waiting(cause) => return waiting(&cause),
                 Sending::Ended => {
                     let cause = "the request has ended, or another worker has it";
