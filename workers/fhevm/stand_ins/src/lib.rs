@@ -24,12 +24,18 @@ pub mod workload;
 mod tests;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use node::{Behaviour, Node};
 
 /// Cargo's build directory, which has what the `prepare` scripts install.
 pub fn target() -> PathBuf {
-    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
-    env::var_os("CARGO_TARGET_DIR").map_or_else(usual, PathBuf::from)
+    target_at(env::var_os("CARGO_TARGET_DIR"))
+}
+
+/// Tests run in the directory of their package; cargo and the scripts, for which a relative name is, at the root.
+fn target_at(directory: Option<OsString>) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    root.join(directory.unwrap_or_else(|| "target".into()))
 }

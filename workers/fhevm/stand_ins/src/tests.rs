@@ -1,5 +1,6 @@
 mod reverts;
 
+use std::path::Path;
 use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256, address, hex};
@@ -21,6 +22,13 @@ use crate::user::Permit;
 
 const CONTRACT: Address = address!("00000000000000000000000000000000000c0de5");
 const HOST: u64 = 31337;
+
+#[test]
+fn a_relative_build_directory_is_at_the_root() {
+    let target = |directory: &str| crate::target_at(Some(directory.into()));
+    assert!(target("Cargo.lock").is_file());
+    assert_eq!(target("/elsewhere"), Path::new("/elsewhere"));
+}
 
 async fn network() -> (Network, Rpc, Address) {
     let mut network = Network::start(&NetworkOptions::default()).await.unwrap();
