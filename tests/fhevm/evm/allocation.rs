@@ -12,6 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::join_all};
 use tidegate_evm::{LocalSigner, Order, Revert, Sender, Sending, WaitCause, signer::SignError};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     cut::{At, Cut},
@@ -147,16 +148,16 @@ async fn a_failing_signature_takes_no_nonce() {
     assert_contiguous(&database, &orders).await;
 }
 
-/// Signs only when it may: the transaction that takes the nonces is open meanwhile.
-fn held() -> (Arc<Notify>, Arc<Notify>, impl tidegate_evm::Signer) {
-    let (reached, may) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+/// Signs once it may: the transaction that takes the nonces is open meanwhile.
+fn held() -> (Arc<Notify>, CancellationToken, impl tidegate_evm::Signer) {
+    let (reached, may) = (Arc::new(Notify::new()), CancellationToken::new());
     let signer = {
-        let (reached, may) = (Arc::clone(&reached), Arc::clone(&may));
+        let (reached, may) = (Arc::clone(&reached), may.clone());
         asking(1, move |_| {
             reached.notify_one();
-            let may = Arc::clone(&may);
+            let may = may.clone();
             Box::pin(async move {
-                may.notified().await;
+                may.cancelled().await;
                 Ok(())
             })
         })
@@ -193,17 +194,11 @@ async fn a_transaction_that_the_server_ends_is_repeated() {
     let sender = sender_with(&chain, &database.pool, vec![Arc::new(signer)]);
     let end = async {
         reached.notified().await;
-        database
-            .execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity
-                 where datname = current_database() and state = 'idle in transaction'",
-            )
-            .await;
-        for _ in 0..100 {
-            may.notify_one();
-            tokio::task::yield_now().await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        // Waits until it has ended.
+        let end = "select count(*) filter (where pg_terminate_backend(pid, 30000)) from pg_stat_activity
+                   where datname = current_database() and state = 'idle in transaction'";
+        assert_eq!(database.number(end).await, 1);
+        may.cancel();
     };
     let (outcomes, ()) = tokio::join!(send_all(&sender, &orders), end);
     assert_mined(&outcomes);
