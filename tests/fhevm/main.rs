@@ -4,14 +4,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod commands;
 mod funds;
 mod lives;
 mod moves;
 mod readiness;
+mod relayer;
 mod reorg;
 mod restarts;
 mod reverts;
 mod scene;
 mod shares;
 mod signers;
+mod twins;
 mod watching;

@@ -1,86 +1,111 @@
 //! A fleet that is replaced process by process.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidegate_fhevm_stand_ins::chain::{ChainOptions, Mining};
-use tidegate_fhevm_stand_ins::client::Client;
-use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
-use tidegate_fhevm_stand_ins::front::Front;
-use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
-use tidegate_fhevm_stand_ins::workload::{REJECTED, work};
-use tokio::task::JoinSet;
-use tokio::time::interval;
+use tidegate_fhevm_stand_ins::{client::Client, network::Network, workload::work};
+use tokio::{sync::watch, task::JoinSet, time::interval};
 
-use crate::support::TestDatabase;
+use crate::{relayer::Relayer, support::campaign};
+
+/// Submits requests at a rate until `until` says that they are enough, and waits until each has its right answer; returns
+/// how many there were.
+async fn load(
+    network: &Network,
+    client: &Client,
+    per_second: u32,
+    submitted: &watch::Sender<u64>,
+    until: impl Fn(u64) -> bool,
+) -> u64 {
+    let mut running = JoinSet::new();
+    let mut pause = interval(Duration::from_secs(1) / per_second);
+    let mut number = 0;
+    while !until(number) {
+        pause.tick().await;
+        let work = work(network, number).unwrap();
+        let (client, threshold) = (client.clone(), network.user_threshold);
+        running.spawn(async move {
+            let outcome = client.run(work.path, &work.body).await.unwrap();
+            work.check(&outcome.ended, threshold).unwrap();
+        });
+        number += 1;
+        submitted.send_replace(number);
+    }
+    running.join_all().await;
+    number
+}
 
 /// S24.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_nodes_and_workers_are_restarted() {
-    let database = TestDatabase::unlimited().await;
-    let usual = NetworkOptions::default();
-    let options = NetworkOptions {
-        gateway: ChainOptions {
-            mining: Mining::Every(1),
-            ..usual.gateway
-        },
-        ..usual
-    };
-    let mut network = Network::start(&options).await.unwrap();
-    network.coprocessor.reject(REJECTED);
-    let wallet = network.chain.keys()[0].clone();
-    network
-        .gateway
-        .fund(&mut network.operator, wallet.address(), 100_000)
-        .await
-        .unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_tidegate-fhevm"));
-    let fleet = Fleet::new(program, &database.url, &network, &[wallet]).await.unwrap();
-    let mut nodes = vec![fleet.serve(ANY).await.unwrap(), fleet.serve(ANY).await.unwrap()];
-    let mut workers = vec![fleet.work(None).unwrap(), fleet.work(None).unwrap()];
-    let front = Front::start(nodes.iter().filter_map(|node| node.url.clone()).collect())
-        .await
-        .unwrap();
-
-    let client = Client::new(front.url().clone()).unwrap();
-    let restarted = Arc::new(AtomicBool::new(false));
-    let network = Arc::new(network);
-    let load = tokio::spawn({
-        let (network, restarted) = (network.clone(), restarted.clone());
-        async move {
-            let mut running = JoinSet::new();
-            let mut pause = interval(Duration::from_millis(50));
-            let mut number = 0;
-            while !restarted.load(Ordering::Relaxed) {
-                pause.tick().await;
-                let work = work(&network, number).unwrap();
-                let (client, threshold) = (client.clone(), network.user_threshold);
-                running.spawn(async move {
-                    let outcome = client.run(work.path, &work.body).await.unwrap();
-                    work.check(&outcome.ended, threshold).unwrap();
-                });
-                number += 1;
-            }
-            running.join_all().await;
-            number
+    let mut relayer = Relayer::start().await;
+    let (submitted, _) = watch::channel(0);
+    let (restarted, is_restarted) = watch::channel(false);
+    let client = relayer.client();
+    let Relayer {
+        network,
+        fleet,
+        nodes,
+        workers,
+        ..
+    } = &mut relayer;
+    let restarts = async {
+        for _ in 0..2 {
+            let node = nodes.remove(0);
+            let url = node.url.clone().unwrap();
+            node.stop().await.unwrap();
+            let at = format!("127.0.0.1:{}", url.port().unwrap());
+            nodes.push(fleet.serve(&at).await.unwrap());
+            workers.remove(0).stop().await.unwrap();
+            workers.push(fleet.work(None).unwrap());
         }
-    });
-    for _ in 0..2 {
-        let node = nodes.remove(0);
-        let url = node.url.clone().unwrap();
-        node.stop().await.unwrap();
-        let at = format!("127.0.0.1:{}", url.port().unwrap());
-        nodes.push(fleet.serve(&at).await.unwrap());
-        workers.remove(0).stop().await.unwrap();
-        workers.push(fleet.work(None).unwrap());
-    }
-    restarted.store(true, Ordering::Relaxed);
-    let requests = load.await.unwrap();
-    let report = fleet.run(&["check", "--at-rest"]).await.unwrap();
-    assert!(
-        report.contains(&format!("{requests} requests, {requests} successful")),
-        "{report}"
-    );
+        restarted.send_replace(true);
+    };
+    let loaded = load(network, &client, 20, &submitted, |_| *is_restarted.borrow());
+    let (requests, ()) = tokio::join!(loaded, restarts);
+    relayer.assert_sent(requests).await;
+}
+
+/// S19, for two minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_are_stopped_and_killed_under_load_send_each_request_once() {
+    let mut relayer = Relayer::start().await;
+    // Fifty in a second are more than a family usually has.
+    relayer
+        .database
+        .execute(
+            "select tidegate.config_set(kind || '.per_seconds', '100')
+             from unnest(array['fhevm_input_proof', 'fhevm_public_decrypt', 'fhevm_user_decrypt']) as kind",
+        )
+        .await;
+    let requests = 50 * campaign(4, 120);
+    let restarts = campaign(1, 8);
+    let (submitted, mut seen) = watch::channel(0);
+    let client = relayer.client();
+    let Relayer {
+        network,
+        fleet,
+        workers,
+        ..
+    } = &mut relayer;
+    let restarts = async {
+        for restart in 1..=restarts {
+            seen.wait_for(|number| *number >= requests * restart / (restarts + 1))
+                .await
+                .unwrap();
+            let mut worker = workers.remove(0);
+            if restart % 2 == 0 {
+                worker.kill().await.unwrap();
+            } else {
+                worker.stop().await.unwrap();
+            }
+            workers.push(fleet.work(None).unwrap());
+            // Transactions are on their way, and none is out of place.
+            fleet.run(&["check"]).await.unwrap();
+        }
+    };
+    let began = tokio::time::Instant::now();
+    let loaded = load(network, &client, 50, &submitted, |number| number == requests);
+    tokio::join!(loaded, restarts);
+    println!("S19: {requests} requests in {:.0?}", began.elapsed());
+    relayer.assert_sent(requests).await;
 }

@@ -256,8 +256,9 @@ impl Scene {
     pub async fn check_chain(&self) {
         let chains = self.chains().await;
         let store = Store::new(self.database.pool.clone());
+        let blocks = 0..=self.network.chain.block_number().await.unwrap();
         let requests = References::new(self.database.pool.clone())
-            .expected(&chains.contracts)
+            .expected(&chains.contracts, &blocks)
             .await
             .unwrap();
         let wallets = store.expected(chains.gateway.id()).await.unwrap();
@@ -266,8 +267,7 @@ impl Scene {
             requests,
             at_rest: true,
         };
-        let head = self.network.chain.block_number().await.unwrap();
-        let report = checker::check(&chains.gateway, &expected, 0..=head).await.unwrap();
+        let report = checker::check(&chains.gateway, &expected, blocks).await.unwrap();
         assert!(report.violations.is_empty(), "{report}");
     }
 

@@ -115,7 +115,7 @@ pub enum RpcError {
         cause: String,
     },
     /// No endpoint is healthy.
-    #[error("no endpoint of chain {0} is healthy: they are asked again every two seconds")]
+    #[error("no endpoint of chain {0} is healthy: check their URLs; they are asked again every two seconds")]
     NoEndpoint(u64),
 }
 

@@ -66,7 +66,12 @@ pub async fn find(store: &Store, chain: u64, name: &str) -> Result<WalletOvervie
 }
 
 /// The wallets of a chain; shown as a table.
-pub struct WalletList(pub Vec<WalletOverview>);
+pub struct WalletList {
+    /// The chain.
+    pub chain: u64,
+    /// Its wallets.
+    pub wallets: Vec<WalletOverview>,
+}
 
 /// Lists the wallets of a chain.
 ///
@@ -74,17 +79,22 @@ pub struct WalletList(pub Vec<WalletOverview>);
 ///
 /// When the database does not answer.
 pub async fn list(store: &Store, chain: u64) -> Result<WalletList, OperationError> {
-    Ok(WalletList(store.overview(chain).await?))
+    let wallets = store.overview(chain).await?;
+    Ok(WalletList { chain, wallets })
 }
 
 impl fmt::Display for WalletList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.wallets.is_empty() {
+            let chain = self.chain;
+            return write!(f, "chain {chain} has no wallet: `wallet add NAME` adopts one");
+        }
         write!(
             f,
             "{:<20} {:<42} {:<9} {:>10} {:>10} {:>10} {:>10}",
             "wallet", "address", "state", "first", "final", "next", "in flight"
         )?;
-        for wallet in &self.0 {
+        for wallet in &self.wallets {
             write!(
                 f,
                 "\n{:<20} {:<42} {:<9} {:>10} {:>10} {:>10} {:>10}",

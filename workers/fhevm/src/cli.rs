@@ -10,17 +10,21 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{anyhow, ensure};
 use clap::{Args, Parser, Subcommand};
 use tidegate::{
+    StoreError,
     config::{DatabaseArgs, DatabaseLocation},
     database::PoolSettings,
     store::Store,
 };
-use tidegate_fhevm::config::Config;
+use tidegate_fhevm::{config::Config, request::Family};
 
 /// The file of the configuration, if no other is named.
 const FILE: &str = "fhevm.toml";
+
+/// What is to be done about a database that lacks what the relayer needs.
+const INIT: &str = "run `tidegate-fhevm init` first";
 
 /// The relayer of the fhEVM gateway, on Tidegate.
 ///
@@ -90,13 +94,22 @@ impl GlobalArgs {
         Config::load(file.as_deref(), std::env::vars())
     }
 
-    /// A store over the database. The embedded server runs as long as its location lives.
+    /// A store over the database, which has the relayer's tables and kinds. The embedded server runs as long as its
+    /// location lives.
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<(Store, DatabaseLocation)> {
         let location = self.database.locate().await?;
         let store = location
             .open(settings)
             .await
-            .context("run `tidegate-fhevm init` first")?;
+            .map_err(|error| match error.downcast_ref() {
+                Some(StoreError::NotMigrated(cause)) => anyhow!("the database is not migrated: {INIT} ({cause})"),
+                _ => error,
+            })?;
+        for family in Family::ALL {
+            let kind = family.kind();
+            let found = store.kinds(Some(kind)).await?;
+            ensure!(!found.is_empty(), "there is no kind \"{kind}\": {INIT}");
+        }
         Ok((store, location))
     }
 }

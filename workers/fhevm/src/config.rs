@@ -314,6 +314,11 @@ impl Config {
         let mut names = HashSet::new();
         for wallet in &self.wallets {
             let name = &wallet.name;
+            let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+            ensure!(
+                (1..=50).contains(&name.len()) && name.bytes().all(is_plain),
+                "\"{name}\" is no name of a wallet: it has up to 50 small letters, digits, '_' and '-'"
+            );
             ensure!(names.insert(name), "wallets has \"{name}\" twice");
             ensure!(
                 wallet.key_env.is_some() != wallet.key_file.is_some(),

@@ -29,24 +29,23 @@ impl Check {
         let (database, _location) = global.open(&PoolSettings::default()).await?;
         let references = References::new(database.pool().clone());
         let chains = Chains::connect(&config).await?;
-        let wallets = Store::new(database.pool().clone())
-            .expected(config.gateway.chain_id)
-            .await?;
+        let chain_id = config.gateway.chain_id;
+        let from = match self.from {
+            Some(from) => Some(from),
+            None => references.first_block(chain_id).await?,
+        };
+        let head = chains.gateway.header(BlockNumberOrTag::Latest).await?;
+        let head = head.context("the chain has no block")?.number;
+        let from = from.unwrap_or(head);
+        ensure!(from <= head, "block {from} is not there: the last one is {head}");
+        let blocks = from..=head;
+        // What these blocks have was signed before, so the database has it.
         let expected = Expected {
-            wallets,
-            requests: references.expected(&chains.contracts).await?,
+            wallets: Store::new(database.pool().clone()).expected(chain_id).await?,
+            requests: references.expected(&chains.contracts, &blocks).await?,
             at_rest: self.at_rest,
         };
-        let head = chains
-            .gateway
-            .header(BlockNumberOrTag::Latest)
-            .await?
-            .context("the chain has no block")?;
-        let from = match self.from {
-            Some(from) => from,
-            None => references.first_block().await?.unwrap_or(head.number),
-        };
-        let report = checker::check(&chains.gateway, &expected, from..=head.number).await?;
+        let report = checker::check(&chains.gateway, &expected, blocks).await?;
         println!("{report}");
         ensure!(report.violations.is_empty(), "{} violations", report.violations.len());
         Ok(())

@@ -5,14 +5,10 @@ use std::net::SocketAddr;
 use anyhow::{Context, ensure};
 use axum::{Router, routing::get};
 use clap::Args;
-use tidegate::{
-    node::{self, Node, NodeArgs, on_signal},
-    store::Store,
-};
+use tidegate::node::{self, Node, NodeArgs, on_signal};
 use tidegate_fhevm::{
     config::Keys,
     http::{Relayer, credential},
-    request::Family,
 };
 
 use super::{GlobalArgs, figures::Figures};
@@ -42,7 +38,6 @@ impl Serve {
             self.listen
         );
         let (store, location) = global.open(&self.node.pool_settings()).await?;
-        check_kinds(&store).await?;
         let options = self.node.options(&location.url)?;
         let listener = self.node.listen(self.listen).await?;
         // With port 0, this is how a parent process learns the port.
@@ -62,17 +57,4 @@ impl Serve {
         drop(location);
         Ok(())
     }
-}
-
-/// Refuses a database without the kinds of the relayer.
-async fn check_kinds(store: &Store) -> anyhow::Result<()> {
-    for family in Family::ALL {
-        let kind = family.kind();
-        let found = store.kinds(Some(kind)).await?;
-        ensure!(
-            !found.is_empty(),
-            "there is no kind \"{kind}\": run `tidegate-fhevm init` first"
-        );
-    }
-    Ok(())
 }

@@ -77,6 +77,7 @@ fn an_error_names_the_key() {
         ("", vec![("TIDEGATE_FHEVM__GATEWAY__CHAIN_ID", "x")], "gateway.chain_id"),
         ("", vec![("TIDEGATE_FHEVM__KEYS", "maybe")], "maybe"),
         ("[[wallets]]\nname = \"a\"", vec![], "key_env and key_file"),
+        ("[[wallets]]\nname = \"Hot\"\nkey_env = \"KEY\"", vec![], "Hot"),
         ("[fees]\nfloor = 2\ncap = 1", vec![], "fees.floor"),
     ] {
         let text = match text.starts_with('[') {

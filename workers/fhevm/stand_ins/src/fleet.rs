@@ -58,6 +58,25 @@ impl Fleet {
         network: &Network,
         keys: &[PrivateKeySigner],
     ) -> anyhow::Result<Fleet> {
+        let fleet = Fleet::unprepared(program, database, network, keys)?;
+        fleet.run(&["init"]).await?;
+        for number in 0..keys.len() {
+            fleet.run(&["wallet", "add", &format!("wallet-{number}")]).await?;
+        }
+        Ok(fleet)
+    }
+
+    /// As [`Fleet::new`], with the configuration only.
+    ///
+    /// # Errors
+    ///
+    /// When the program is not there.
+    pub fn unprepared(
+        program: &Path,
+        database: &str,
+        network: &Network,
+        keys: &[PrivateKeySigner],
+    ) -> anyhow::Result<Fleet> {
         ensure!(
             program.is_file(),
             "{} is missing: build it with `cargo build -p tidegate-fhevm`",
@@ -71,10 +90,6 @@ impl Fleet {
             variables: Vec::new(),
         };
         std::fs::write(fleet.config(), configuration(network, keys.len())?)?;
-        fleet.run(&["init"]).await?;
-        for number in 0..keys.len() {
-            fleet.run(&["wallet", "add", &format!("wallet-{number}")]).await?;
-        }
         Ok(fleet)
     }
 
@@ -148,7 +163,8 @@ impl Fleet {
         self.directory.path().join("fhevm.toml")
     }
 
-    fn command(&self) -> Command {
+    /// The program, which is killed when its process is dropped.
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
             .env("DATABASE_URL", &self.database)
