@@ -1,110 +1,104 @@
-//! Processes that are lost at the worst moments: each request is counted once, and no nonce is left out.
+//! Workers that are lost at the worst moments: each request is sent once, and no nonce is unused for long.
 
-use std::collections::HashSet;
+use std::{collections::VecDeque, time::Duration};
 
 use rand::Rng;
-use tidegate_fhevm_stand_ins::chain::Mining;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    counter::{self, Counted},
-    orders::{adopt, database},
-    process::{Process, Role, Setup},
+    process::Role,
+    scenarios::{assert_complete, process, scene, until_ended},
+    scene::Scene,
 };
-use crate::support::{TestDatabase, campaign, eventually};
+use crate::support::campaign;
 
-const LEFT: &str = "select count(*) from tidegate.request where req_status <> 'completed'";
+/// How long a nonce may be in no pool and no block after it was taken.
+const HOLE_MAX: Duration = Duration::from_secs(2);
 
-/// Waits until all requests are completed, as long as one after the other is.
-async fn until_completed(database: &TestDatabase) {
-    loop {
-        let left = database.number(LEFT).await;
-        if left == 0 {
-            return;
+/// Watches nonces until `stop`; returns the longest time from when one was taken to when the chain had it, which is a few
+/// milliseconds less.
+async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
+    let mut longest = Duration::ZERO;
+    // Nonces below these are taken since then, at the latest; the chain lacks them.
+    let mut taken: VecDeque<(u64, Instant)> = VecDeque::new();
+    let (mut next, mut looked) = (0, Instant::now());
+    while !stop.is_cancelled() {
+        let now = Instant::now();
+        let number = scene
+            .database
+            .number("select coalesce(max(nonce) + 1, 0) from evm.tx")
+            .await;
+        let number = number.cast_unsigned();
+        if number > next {
+            taken.push_back((number, looked));
+            next = number;
         }
-        eventually(&format!("one of {left} requests is completed"), || async move {
-            database.number(LEFT).await < left
-        })
-        .await;
+        looked = now;
+        let (_, pending) = scene.counts().await;
+        while let Some((below, since)) = taken.front().copied().filter(|(below, _)| *below <= pending) {
+            taken.pop_front();
+            let hole = since.elapsed();
+            longest = longest.max(hole);
+            if hole > HOLE_MAX {
+                panic!("{hole:?} below nonce {below}: {}", account(scene, below).await);
+            }
+        }
+        sleep(Duration::from_millis(20)).await;
     }
+    assert!(taken.is_empty(), "{taken:?}");
+    longest
 }
 
-async fn lose_processes_at(step: &str) {
+/// What is known of the nonces just below one, and of the keeper.
+async fn account(scene: &Scene, below: u64) -> String {
+    let sql = format!(
+        "select jsonb_pretty(jsonb_build_object('now', tidegate.clock(),
+           'keeper', (select jsonb_agg(to_jsonb(s)) from tidegate.singleton as s),
+           'attempts', (select jsonb_agg(to_jsonb(a) - 'raw' order by a.nonce, a.n) from evm.attempt as a
+             where a.nonce between {below} - 4 and {below})))"
+    );
+    scene.database.text(&sql).await.unwrap_or_default()
+}
+
+async fn lose_workers_at(step: &str) {
+    let scene = scene().await;
+    let urls = [scene.anvil.url()];
+    let _survivors = [Role::Keep, Role::Keep, Role::Work].map(|role| process(&scene, role, &urls, None));
+    let stop = CancellationToken::new();
     let kills = campaign(6, 50);
-    let requests = 40 * kills;
-    // With a block for each arrival, anvil can leave transactions that have waited for a predecessor in its pool for good.
-    let (database, counted) = tokio::join!(database(), Counted::start(Mining::Every(1)));
-    let wallet = adopt(&database, &counted.chain().await, 1, 64).await;
-    database
-        .execute(
-            "update tidegate.policy set attempts = 200, base_ms = 100, factor = 1, jitter_ms = 0 where stage = 'tx'",
-        )
-        .await;
-    let ids: Vec<uuid::Uuid> =
-        sqlx::query_scalar("select s.id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1])) as s")
-            .bind(requests)
-            .fetch_all(&database.pool)
-            .await
-            .unwrap();
-    let setup = Setup {
-        database: database.url.clone(),
-        endpoints: vec![counted.anvil.url().to_string()],
-        contract: counted.contract,
-        keys: vec![1],
-        role: Role::Work,
+    let losses = async {
+        for _ in 0..kills {
+            let failpoint = format!("{step}:{}", rand::rng().random_range(1..=3));
+            let mut victim = process(&scene, Role::Work, &urls, Some(&failpoint));
+            until_ended(&scene, &mut victim, 20).await;
+        }
+        assert_complete(&scene).await;
+        stop.cancel();
     };
-    let keeper = Setup {
-        role: Role::Keep,
-        ..setup.clone()
-    };
-    let _keeper = Process::start(&keeper, None);
-    for kill in 0..kills {
-        let times = rand::rng().random_range(1..=3);
-        let mut process = Process::start(&setup, Some(&format!("{step}:{times}")));
-        // It ends by itself; all requests must not be done before.
-        eventually(&format!("kill {kill} at {step}:{times}"), || {
-            let (database, ended) = (&database, process.ended().is_some());
-            async move {
-                assert!(database.number(LEFT).await > 0, "too few requests for {kills} kills");
-                ended
-            }
-        })
-        .await;
-    }
-    let _process = Process::start(&setup, None);
-    until_completed(&database).await;
-    // By the chain: each request once, and as many transactions as requests.
-    let names = counted.counted().await;
-    let wanted: HashSet<_> = ids
-        .into_iter()
-        .map(|id| counter::name(tidegate::request::RequestId(id)))
-        .collect();
-    assert_eq!(names.iter().copied().collect::<HashSet<_>>(), wanted);
-    assert_eq!(names.len(), wanted.len(), "no request was counted twice");
-    assert_eq!(counted.mined(wallet).await, wanted.len() as u64);
-    let longest = "select extract(epoch from max(a.sent_at - t.signed_at)) * 1000
-                   from evm.tx as t join evm.attempt as a using (wallet, nonce)";
-    let longest = database.number(longest).await;
-    assert!(longest <= 2000, "a nonce was unused for {longest} ms");
-    let nonces = "select count(distinct nonce) = count(*) and max(nonce) + 1 = count(*) and min(nonce) = 0 from evm.tx";
-    assert_eq!(database.text(nonces).await.unwrap(), "true");
+    let (longest, ()) = tokio::join!(longest_hole(&scene, &stop), losses);
+    println!("{kills} workers were lost at \"{step}\"; a nonce was unused for {longest:.1?} at most");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn before_the_commit() {
-    lose_processes_at("signed").await;
+    lose_workers_at("signed").await;
 }
 
+/// S4.
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_commit_and_the_broadcast() {
-    lose_processes_at("committed").await;
+    lose_workers_at("committed").await;
 }
 
+/// S5.
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_broadcast_and_its_record() {
-    lose_processes_at("sent").await;
+    lose_workers_at("sent").await;
 }
 
+/// S5.
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_mining_and_the_settle() {
-    lose_processes_at("mined").await;
+    lose_workers_at("mined").await;
 }

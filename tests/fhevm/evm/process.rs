@@ -167,7 +167,6 @@ async fn work(pool: PgPool, chain: Chain, signers: Vec<Arc<dyn Signer>>, contrac
 async fn keep(pool: PgPool, chain: Chain, signer: Arc<dyn Signer>) {
     let mut options = KeeperOptions::default();
     options.funds.rate = 1;
-    options.every = Duration::from_millis(250);
     let keeper = Keeper::of(chain, Store::new(pool.clone()), signer, options)
         .await
         .unwrap()

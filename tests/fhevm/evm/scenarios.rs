@@ -20,7 +20,7 @@ use crate::support::{campaign, eventually, rest};
 const SEND: &str = "eth_sendRawTransaction";
 
 /// A chain with a block each second, and requests that are tried for an hour.
-async fn scene() -> Scene {
+pub async fn scene() -> Scene {
     let scene = Scene::new(Mining::Every(1)).await;
     scene
         .database
@@ -37,7 +37,7 @@ async fn scene() -> Scene {
 }
 
 /// A process that asks these endpoints.
-fn process(scene: &Scene, role: Role, endpoints: &[&Url], failpoint: Option<&str>) -> Process {
+pub fn process(scene: &Scene, role: Role, endpoints: &[&Url], failpoint: Option<&str>) -> Process {
     let setup = Setup {
         database: scene.database.url.clone(),
         endpoints: endpoints.iter().map(|url| url.to_string()).collect(),
@@ -109,7 +109,7 @@ async fn until_at_rest(scene: &Scene) {
 }
 
 /// All are completed, and the chain has what it should.
-async fn assert_complete(scene: &Scene) {
+pub async fn assert_complete(scene: &Scene) {
     until_at_rest(scene).await;
     let failed = "select count(*) from tidegate.request where req_status <> 'completed'";
     assert_eq!(scene.database.number(failed).await, 0);
@@ -124,10 +124,10 @@ async fn p99(scene: &Scene) -> f64 {
     sqlx::query_scalar(sql).fetch_one(&scene.database.pool).await.unwrap()
 }
 
-/// Submits requests, some with each block, until a worker has ended itself.
-async fn until_ended(scene: &Scene, worker: &mut Process) {
-    loop {
-        submit(scene, 6).await;
+/// Submits requests, so many with each block, until a worker has ended itself.
+pub async fn until_ended(scene: &Scene, worker: &mut Process, per_block: i32) {
+    for _ in 0..60 {
+        submit(scene, per_block).await;
         let head = scene.anvil.block_number().await.unwrap();
         while scene.anvil.block_number().await.unwrap() == head {
             if worker.ended().is_some() {
@@ -136,6 +136,7 @@ async fn until_ended(scene: &Scene, worker: &mut Process) {
             rest().await;
         }
     }
+    panic!("a worker has not ended within 60 blocks: {:?}", scene.state().await);
 }
 
 /// S6.
@@ -318,7 +319,7 @@ async fn a_request_that_ends_before_its_broadcast_leaves_no_hole() {
     let _survivors = fleet(&scene, &urls);
     for _ in 0..campaign(3, 50) {
         let mut victim = process(&scene, Role::Work, &urls, Some("committed:1"));
-        until_ended(&scene, &mut victim).await;
+        until_ended(&scene, &mut victim, 6).await;
         scene
             .database
             .execute(
