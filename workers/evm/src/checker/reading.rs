@@ -11,7 +11,7 @@ use super::{Expected, OnChain, Report, compare};
 use crate::{Chain, RpcError, body::bodies};
 
 /// Blocks that are read at once.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 10;
 
 /// Why a chain could not be checked.
 #[derive(Debug, thiserror::Error)]
