@@ -1,6 +1,9 @@
-//! Wrong versions of the keeper and the sender, each of which a test must tell from the right one.
+//! Wrong versions of the keeper, the sender and the watcher, each of which a test must tell from the right one.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use alloy::{
     consensus::{Signed, TxEip1559},
@@ -22,6 +25,7 @@ use tidegate_fhevm_stand_ins::{
 use super::{
     orders::{key, options},
     scene::{Scene, outcomes},
+    watcher::scene as watcher,
 };
 use crate::support::eventually;
 
@@ -227,4 +231,39 @@ async fn versions_after_a_late_send(is_mutant: bool) -> i64 {
 async fn a_bump_in_answer_to_an_old_version_is_caught() {
     assert_eq!(versions_after_a_late_send(false).await, 2);
     assert!(versions_after_a_late_send(true).await > 2);
+}
+
+/// The logs that were applied, and those of the chain, after a process was killed in the middle of a page.
+async fn applied_after_a_kill(is_mutant: bool) -> [Vec<(i64, i64)>; 2] {
+    let scene = watcher::Scene::new().await;
+    scene.block(2).await;
+    let recorder = watcher::Recorder {
+        is_mutant,
+        ..watcher::Recorder::default()
+    };
+    recorder.stops.store(true, Relaxed);
+    let (_stop, killed) = scene.watch(1, scene.options(), &recorder);
+    recorder.stopped.notified().await;
+    killed.abort();
+    killed.await.unwrap_err();
+
+    scene.block(1).await;
+    let _watching = scene.watch(2, scene.options(), &recorder);
+    eventually("another process has read the rest", || async {
+        scene.cursor().await == 2
+    })
+    .await;
+    eventually("and has applied it", || async {
+        scene.applied().await.last().is_some_and(|(block, _)| *block == 2)
+    })
+    .await;
+    [scene.applied().await, scene.on_chain().await]
+}
+
+#[tokio::test]
+async fn a_cursor_that_moves_in_a_transaction_of_its_own_is_caught() {
+    let [applied, on_chain] = applied_after_a_kill(false).await;
+    assert_eq!(applied, on_chain);
+    let [applied, on_chain] = applied_after_a_kill(true).await;
+    assert_eq!(applied, on_chain[2..], "the logs of the page are lost");
 }

@@ -24,6 +24,7 @@ mod watcher;
 
 pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer, fees};
 pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
+pub use revert::replay;
 pub use schema::migrations;
 pub use sender::{Sender, SenderOptions};
 pub use signer::{LocalSigner, Signer};

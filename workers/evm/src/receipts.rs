@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Chain, RpcError,
+    Chain, RpcError, SenderOptions,
     failpoint::{self, Step},
     metrics,
     store::{NotedReceipt, Slot, Store},
@@ -49,6 +49,7 @@ pub(crate) struct Receipts {
     chain: Chain,
     store: Store,
     every: Duration,
+    confirmations: u64,
     waits: Mutex<HashMap<u64, Wait>>,
     next_id: AtomicU64,
     begun: Notify,
@@ -83,11 +84,12 @@ impl Drop for Watch {
 }
 
 impl Receipts {
-    pub(crate) fn new(chain: Chain, store: Store, every: Duration, mined: Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub(crate) fn new(chain: Chain, store: Store, options: &SenderOptions, mined: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self {
             chain,
             store,
-            every,
+            every: options.receipts_every,
+            confirmations: options.confirmations,
             waits: Mutex::default(),
             next_id: AtomicU64::default(),
             begun: Notify::new(),
@@ -164,13 +166,18 @@ impl Receipts {
             return Ok(());
         }
         let hashes: Vec<_> = asked.iter().map(|(_, hash, _)| *hash).collect();
+        let head = self.chain.head();
         let receipts = self.chain.receipts(&hashes).await?;
         let mined = asked.into_iter().zip(receipts);
         let mined: Vec<_> = mined
             .filter_map(|((id, _, is_own), receipt)| Some((id, is_own, receipt?)))
             .collect();
         self.note(mined.iter().map(|(_, _, receipt)| receipt)).await;
-        for (id, is_own, receipt) in mined {
+        let counts = |receipt: &TransactionReceipt| {
+            let is_deep = |number| number + self.confirmations <= head;
+            receipt.status() || receipt.block_number.is_some_and(is_deep)
+        };
+        for (id, is_own, receipt) in mined.into_iter().filter(|(_, _, receipt)| counts(receipt)) {
             if let Some(wait) = self.waits().remove(&id) {
                 // An order that has stopped waiting finds the receipt when it is resumed.
                 let _ = wait.answer.send(Event::Mined(Box::new(receipt), is_own));

@@ -6,7 +6,7 @@ use crate::{CallError, CallRequest, Chain, RpcError};
 
 /// What the contract returned: the call is made again on the state after the transaction's block, on that before it, and
 /// on the newest. Empty if it reverts on none of them.
-pub(crate) async fn replay(chain: &Chain, call: &CallRequest, block: u64) -> Result<Bytes, RpcError> {
+pub async fn replay(chain: &Chain, call: &CallRequest, block: u64) -> Result<Bytes, RpcError> {
     let (mut returned, mut last) = (false, None);
     let parent = block.saturating_sub(1);
     for at in [

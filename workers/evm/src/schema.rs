@@ -12,13 +12,13 @@ macro_rules! files {
 const TABLES: [(&str, &str); 3] = files!("migrations": "V1__wallets", "V2__watcher", "V3__keeper");
 
 /// In the order in which they are applied.
-const FUNCTIONS: [(&str, &str); 39] = files!(
-    "sql": "cluster", "wallet_lock_key", "wallet_adopt", "wallet_load", "wallet_list", "wallet_unfund", "allocation_begin",
-    "allocation_insert", "slots", "note_sent", "note_mined", "cursor_read",
-    "cursor_start", "cursor_blocks", "cursor_advance", "cursor_rewind", "mined_after", "unmine", "keeper_begin", "keeper_holds", "keeper_wallet", "keeper_open",
-    "keeper_raw", "keeper_sign", "keeper_reopen", "keeper_unsettled", "keeper_settle", "keeper_off", "keeper_fund",
-    "keeper_adopt", "wallet_overview", "wallet_attempts", "wallet_turn", "resync_slot", "resync_insert", "resync_lose",
-    "resync_reopen", "resync_end", "functions"
+const FUNCTIONS: [(&str, &str); 38] = files!(
+    "sql": "cluster", "wallet_lock_key", "wallet_adopt", "wallet_load", "wallet_list", "wallet_unfund",
+    "allocation_begin", "allocation_insert", "slots", "note_sent", "note_mined", "cursor_read", "cursor_start",
+    "cursor_blocks", "cursor_move", "mined_after", "unmine", "keeper_begin", "keeper_holds", "keeper_wallet",
+    "keeper_open", "keeper_raw", "keeper_sign", "keeper_reopen", "keeper_unsettled", "keeper_settle", "keeper_off",
+    "keeper_fund", "keeper_adopt", "wallet_overview", "wallet_attempts", "wallet_turn", "resync_slot",
+    "resync_insert", "resync_lose", "resync_reopen", "resync_end", "functions"
 );
 
 /// What `Tidegate::migrate_with` applies for this crate.

@@ -1,5 +1,7 @@
 //! Sends orders: one transaction each.
 
+mod options;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -19,6 +21,8 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 use tokio_util::task::AbortOnDropHandle;
+
+pub use self::options::SenderOptions;
 
 use crate::{
     CallError, CallRequest, Chain, Signer,
@@ -41,33 +45,6 @@ const LOCKED: Duration = Duration::from_millis(20);
 
 /// A transaction that was sent this long ago and is not mined is sent again when its order is resumed.
 const STALE: Duration = Duration::from_secs(5);
-
-/// How a [`Sender`] works.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct SenderOptions {
-    /// How much more gas a transaction may use than was estimated: 1.2.
-    pub gas_factor: f64,
-    /// How long [`Sender::send`] waits for a wallet or a receipt before it answers [`Sending::Waiting`]: four minutes.
-    /// Less than the timeout of the stage that calls it.
-    pub patience: Duration,
-    /// The time between two questions for receipts: 250 ms.
-    pub receipts_every: Duration,
-    /// Whether a revert at the estimate is about the wallet rather than the call, such as too few tokens; and the cause
-    /// to show. Then the next wallet is tried.
-    pub lacks_funds: fn(&[u8]) -> Option<&'static str>,
-}
-
-impl Default for SenderOptions {
-    fn default() -> Self {
-        Self {
-            gas_factor: 1.2,
-            patience: Duration::from_secs(240),
-            receipts_every: Duration::from_millis(250),
-            lacks_funds: |_| None,
-        }
-    }
-}
 
 /// All wallets of one chain whose keys this process holds. Clones share them.
 #[derive(Clone)]
@@ -102,7 +79,7 @@ impl Sender {
             let wallets = Arc::clone(&wallets);
             Arc::new(move || wallets.changed())
         };
-        let receipts = Receipts::new(chain.clone(), store.clone(), options.receipts_every, mined);
+        let receipts = Receipts::new(chain.clone(), store.clone(), &options, mined);
         let receipts = Arc::new(receipts);
         Self(Arc::new(Inner {
             chain,

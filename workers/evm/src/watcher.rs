@@ -5,7 +5,8 @@
 //! at a time is enough, and [`Watcher::run`] is made for a singleton.
 //!
 //! The cursor has the hash of its block. If the chain has another block there, the watcher goes back to the last block
-//! that it has read and that the chain still has, and undoes what the dropped blocks did.
+//! that it has read and that the chain still has, and undoes what the dropped blocks did. Blocks after the cursor that
+//! wallets' transactions are mined in are compared with the chain, too.
 
 mod range;
 mod reorg;
@@ -32,8 +33,22 @@ use crate::{
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is done with the logs.
+///
+/// The chain is not to be asked while the transaction of a page is open.
 pub trait PageHandler: Send + Sync {
+    /// Reads what [`apply`](Self::apply) may need, before the transaction.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read: the page is read again.
+    fn prepare(&self) -> impl Future<Output = Result<(), HandlerError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Applies the logs of a page, in the order of their blocks and indexes, in the transaction that moves the cursor.
+    ///
+    /// Returns the numbers of blocks that it has to know besides: then nothing is kept, and it gets the page again with
+    /// these blocks in `others`, as the endpoint of the logs has them.
     ///
     /// # Errors
     ///
@@ -42,7 +57,8 @@ pub trait PageHandler: Send + Sync {
         &self,
         transaction: &mut PgConnection,
         logs: &[Log],
-    ) -> impl Future<Output = Result<(), HandlerError>> + Send;
+        others: &[BlockId],
+    ) -> impl Future<Output = Result<Vec<u64>, HandlerError>> + Send;
 
     /// Undoes what the logs of all blocks from `from` on did: they are dropped, or will be read again.
     ///
@@ -184,11 +200,18 @@ impl<H: PageHandler> Watcher<H> {
         let head = self.chain.block_number().await?.max(self.chain.head());
         let last = head.saturating_sub(self.options.confirmations);
         let to = last.min(cursor.at.number + range.blocks());
-        let page = range::read(&self.chain, cursor.at, to, &self.options).await;
-        match range.noted(page)? {
-            None => self.go_back(epoch, cursor.at).await,
-            Some(page) if page.to == cursor.at => Ok(Step::UpToDate),
-            Some(page) => self.apply(epoch, cursor.at, &page).await,
+        self.unmine(cursor.at.number).await?;
+        let mut others = Vec::new();
+        loop {
+            let page = range::read(&self.chain, cursor.at, to, &others, &self.options).await;
+            match range.noted(page)? {
+                None => return self.go_back(epoch, cursor.at).await,
+                Some(page) if page.to.number == cursor.at.number => return Ok(Step::UpToDate),
+                Some(page) => match self.apply(epoch, cursor.at, &page).await? {
+                    needed if needed.is_empty() => return Ok(Step::Moved),
+                    needed => others.extend(needed),
+                },
+            }
         }
     }
 
@@ -209,18 +232,24 @@ impl<H: PageHandler> Watcher<H> {
         started.ok_or(WatchError::OtherChain)
     }
 
-    /// Applies a page and moves the cursor to its end.
-    async fn apply(&self, epoch: i64, from: BlockId, page: &Page) -> Result<Step, WatchError> {
+    /// Applies a page and moves the cursor to its end; or returns which other blocks it needs.
+    async fn apply(&self, epoch: i64, from: BlockId, page: &Page) -> Result<Vec<u64>, WatchError> {
+        if !page.logs.is_empty() {
+            self.handler.prepare().await?;
+        }
         let mut transaction = self.pool.begin().await?;
-        if !cursor::advance(&mut transaction, &self.options.name, epoch, from, page.to).await? {
-            return Ok(Step::Moved);
+        if !cursor::move_to(&mut transaction, &self.options.name, epoch, from, page.to).await? {
+            return Ok(Vec::new());
         }
         if !page.logs.is_empty() {
-            self.handler.apply(&mut transaction, &page.logs).await?;
+            let needed = self.handler.apply(&mut transaction, &page.logs, &page.others).await?;
+            if !needed.is_empty() {
+                return Ok(needed);
+            }
         }
         transaction.commit().await?;
         metrics::cursor(self.chain.id(), page.to.number);
-        Ok(Step::Moved)
+        Ok(Vec::new())
     }
 
     /// Goes back to the last block that the chain still has, and undoes what later ones did.
@@ -230,24 +259,35 @@ impl<H: PageHandler> Watcher<H> {
         let Some(kept) = reorg::last_kept(&self.chain, &blocks).await? else {
             return Err(WatchError::TooDeep(blocks.last().map_or(0, |block| block.number)));
         };
-        let mined = self.store.mined_after(self.chain.id(), kept.number).await?;
-        let dropped = reorg::dropped(&self.chain, &mined).await?;
+        self.unmine(kept.number).await?;
         let mut transaction = self.pool.begin().await?;
-        if !cursor::rewind(&mut transaction, name, epoch, from, kept).await? {
+        if !cursor::move_to(&mut transaction, name, epoch, from, kept).await? {
             return Ok(Step::Moved);
         }
-        let unmined = cursor::unmine(&mut transaction, self.chain.id(), kept.number, &dropped).await?;
         self.handler.dropped(&mut transaction, kept.number + 1).await?;
         transaction.commit().await?;
-        let depth = from.number - kept.number;
         tracing::warn!(
             watcher = name,
             from = from.number,
             to = kept.number,
-            unmined,
-            "the chain has dropped blocks: their logs are undone, their transactions are sent again"
+            "the chain has dropped blocks: their logs are undone"
         );
-        metrics::reorganised(self.chain.id(), depth, kept.number);
+        metrics::reorganised(self.chain.id(), from.number - kept.number, kept.number);
         Ok(Step::Moved)
+    }
+
+    /// Sets transactions back to be sent again that are mined in blocks after this one which the chain has dropped.
+    async fn unmine(&self, after: u64) -> Result<(), WatchError> {
+        let mined = self.store.mined_after(self.chain.id(), after).await?;
+        let dropped = reorg::dropped(&self.chain, &mined).await?;
+        if !dropped.is_empty() {
+            let unmined = self.store.unmine(self.chain.id(), after, &dropped).await?;
+            tracing::warn!(
+                watcher = self.options.name,
+                unmined,
+                "the chain has dropped blocks: their transactions are sent again"
+            );
+        }
+        Ok(())
     }
 }

@@ -66,7 +66,7 @@ pub struct Gateway {
     pub fee_token: Option<Address>,
     /// See `fee_token`.
     pub protocol_payment: Option<Address>,
-    /// How many blocks below the head events are read.
+    /// How many blocks below the head events are read, and reverts count.
     #[serde(default)]
     pub confirmations: u64,
     /// How many blocks below the head a transaction is final, on a chain without the tag `finalized`.

@@ -1,15 +1,17 @@
-//! Searches for answers that the watcher has not read: an endpoint may leave logs out.
+//! Searches for answers that the watcher has not read: an endpoint may leave logs out. And for requests that will get
+//! none, because a reorganisation has reverted their transactions.
 
 use std::time::Duration;
 
 use alloy::{
     eips::BlockNumberOrTag,
     primitives::{B256, Bytes},
-    rpc::types::{Filter, Log},
+    rpc::types::{Filter, Header, Log},
     sol_types::{SolCall, SolValue},
 };
 use metrics::counter;
-use tidegate_evm::{CallRequest, Mined, RpcCall};
+use tidegate::request::RequestId;
+use tidegate_evm::{CallRequest, Mined, RpcCall, store::BlockId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -87,7 +89,7 @@ pub async fn once(responses: &Responses, schedule: &Schedule) -> Result<usize, A
         after = last.id;
         let ids: Vec<_> = awaiting.iter().map(|request| request.id).collect();
         let mut references = responses.store().references_of(&ids).await?;
-        references.extend(of_receipts(responses, &ids, &references).await?);
+        references.extend(of_receipts(responses, &ids, &references, schedule).await?);
         for (reference, done) in done(responses, references).await? {
             let is_due = || {
                 let request = awaiting.iter().find(|request| request.id == reference.request.0);
@@ -107,24 +109,33 @@ fn is_due(request: &Awaiting, schedule: &Schedule) -> bool {
     schedule.shares_at.iter().any(due)
 }
 
-/// The ids of requests that have none, from the receipts of their transactions.
+/// The ids of requests that have none, from the receipts of their transactions. Fails requests whose transactions were
+/// mined with success, and after a reorganisation again with a revert.
 async fn of_receipts(
     responses: &Responses,
     requests: &[Uuid],
     known: &[Reference],
+    schedule: &Schedule,
 ) -> Result<Vec<Reference>, ApplyError> {
-    let is_known = |id: &&Uuid| known.iter().any(|known| known.request.0 == **id);
-    let without: Vec<_> = requests.iter().filter(|id| !is_known(id)).copied().collect();
-    let mined = responses.store().mined_hashes(&without).await?;
-    let hashes: Vec<_> = mined.iter().map(|(_, hash)| *hash).collect();
+    let is_known = |id: RequestId| known.iter().any(|known| known.request == id);
+    let mut mined = responses.store().mined_hashes(requests).await?;
+    mined.retain(|(request, _, succeeded)| !succeeded || !is_known(*request));
+    let hashes: Vec<_> = mined.iter().map(|(_, hash, _)| *hash).collect();
+    let head = responses.gateway().block_number().await?;
     let receipts = responses.gateway().receipts(&hashes).await?;
     let mut references = Vec::new();
-    for ((request, hash), receipt) in mined.into_iter().zip(receipts) {
+    for ((request, hash, _), receipt) in mined.into_iter().zip(receipts) {
         let Some((block_number, block_hash, receipt)) =
             receipt.and_then(|receipt| Some((receipt.block_number?, receipt.block_hash?, receipt)))
         else {
             continue;
         };
+        if !receipt.status() {
+            if block_number + schedule.confirmations <= head {
+                responses.fail(request, receipt.from, block_number).await?;
+            }
+            continue;
+        }
         let logs = receipt.inner.logs().to_vec();
         let mined = Mined {
             hash,
@@ -176,28 +187,41 @@ async fn done(responses: &Responses, references: Vec<Reference>) -> Result<Vec<(
 
 /// Applies the logs of one request; returns how many of its responses were not known.
 async fn apply(responses: &Responses, reference: &Reference, schedule: &Schedule) -> Result<usize, ApplyError> {
-    let logs = logs(responses, reference, schedule).await?;
-    let mut transaction = responses.store().begin().await?;
-    let applied = responses.apply(&mut transaction, &logs).await?;
-    transaction.commit().await.map_err(StoreError::from)?;
-    Ok(applied.responses)
-}
-
-async fn logs(responses: &Responses, reference: &Reference, schedule: &Schedule) -> Result<Vec<Log>, ApplyError> {
-    let head = responses
-        .gateway()
-        .block_number()
-        .await?
-        .saturating_sub(schedule.confirmations);
-    let topic = B256::from(reference.id);
-    let filter = Filter::new().address(reference.contract).topic1(topic);
-    let mut logs = Vec::new();
-    let mut from = reference.block_number;
+    let head = responses.gateway().block_number().await?;
+    let head = head.saturating_sub(schedule.confirmations);
+    let (mut from, mut found) = (reference.block_number, 0);
     while from <= head {
         let to = head.min(from + schedule.range - 1);
-        let filter = filter.clone().from_block(from).to_block(to);
-        logs.extend(responses.gateway().logs(&filter).await?);
+        let (logs, block) = logs(responses, reference, from, to).await?;
+        responses.prepare().await?;
+        let mut transaction = responses.store().begin().await?;
+        found += responses.apply(&mut transaction, &logs, &[block]).await?.responses;
+        transaction.commit().await.map_err(StoreError::from)?;
         from = to + 1;
     }
-    Ok(logs)
+    Ok(found)
+}
+
+/// The logs of a request in a range of blocks; and the block of the request, as the same endpoint has it.
+async fn logs(
+    responses: &Responses,
+    reference: &Reference,
+    from: u64,
+    to: u64,
+) -> Result<(Vec<Log>, BlockId), ApplyError> {
+    let filter = Filter::new()
+        .address(reference.contract)
+        .topic1(B256::from(reference.id))
+        .from_block(from)
+        .to_block(to);
+    let number = reference.block_number;
+    let calls = [
+        RpcCall::new("eth_getLogs", (filter,)),
+        RpcCall::new("eth_getBlockByNumber", (BlockNumberOrTag::Number(number), false)),
+    ];
+    let mut answers = responses.gateway().batch(&calls).await?.into_iter();
+    let mut next = || answers.next().ok_or(ApplyError::Behind(number));
+    let logs = calls[0].parse(&next()??)?;
+    let header: Option<Header> = calls[1].parse(&next()??)?;
+    Ok((logs, BlockId::of(&header.ok_or(ApplyError::Behind(number))?)))
 }

@@ -5,19 +5,20 @@ mod signers;
 use std::collections::HashMap;
 
 use alloy::{
-    eips::BlockNumberOrTag,
     primitives::{Address, B256, U256},
     rpc::types::Log,
 };
 use metrics::{counter, histogram};
 use sqlx::PgConnection;
 use tidegate::{Tidegate, request::RequestId};
-use tidegate_evm::{Chain, RpcError};
+use tidegate_evm::{CallRequest, Chain, RpcError, store::BlockId};
 
 pub use self::signers::SignerSets;
 use crate::{
     answers::{Answer, Contracts, Event},
+    calldata,
     request::{Family, Payload},
+    reverts,
     signature::Domains,
     store::{self, Reference, Referenced, Store, StoreError},
     view::ViewError,
@@ -38,8 +39,14 @@ pub enum ApplyError {
     /// The signers that count could not be read.
     #[error("cannot read the signers that count: {0}")]
     Signers(String),
-    /// An endpoint has logs of a block, and not the block before it.
-    #[error("an endpoint has no block {0}, though it has logs that are newer")]
+    /// The signers that count were read too long ago.
+    #[error("the signers that count lack one: they are read again")]
+    Lacking,
+    /// These blocks have to be known first.
+    #[error("blocks {0:?} have to be read, for only receipts told of requests in them")]
+    Blocks(Vec<u64>),
+    /// An endpoint does not have the block of a request.
+    #[error("an endpoint has no block {0}")]
     Behind(u64),
 }
 
@@ -98,19 +105,38 @@ impl Responses {
         &self.store
     }
 
-    /// Applies logs in their order, in a transaction of the caller's.
+    /// Reads from the chain what [`apply`](Self::apply) needs: it does not ask the chain.
     ///
     /// # Errors
     ///
-    /// See [`ApplyError`]; the transaction is to be rolled back and the logs applied again.
-    pub async fn apply(&self, connection: &mut PgConnection, logs: &[Log]) -> Result<Applied, ApplyError> {
+    /// When the signers that count cannot be read.
+    pub async fn prepare(&self) -> Result<(), ApplyError> {
+        match &self.signers {
+            Some(signers) => Ok(signers.refresh(&self.gateway).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies logs in their order, in a transaction of the caller's. `blocks` are blocks that the endpoint of the logs
+    /// has.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]; the transaction is to be rolled back and the logs applied again, after
+    /// [`prepare`](Self::prepare) and with the blocks that [`ApplyError::Blocks`] names.
+    pub async fn apply(
+        &self,
+        connection: &mut PgConnection,
+        logs: &[Log],
+        blocks: &[BlockId],
+    ) -> Result<Applied, ApplyError> {
         let events: Vec<_> = logs
             .iter()
             .filter_map(|log| Some((log, self.contracts.event(log)?)))
             .collect();
         // The chain orders a request before its responses, and an id is given once.
         let requests = self.requests(connection, &events).await?;
-        let mut answers: Vec<_> = self.answers(connection, &events).await?;
+        let mut answers: Vec<_> = self.answers(connection, &events, blocks).await?;
         // Rows of requests are locked in the order of their ids.
         answers.sort_by_key(|(request, ..)| *request);
         let (mut responses, mut completed) = (0, None);
@@ -146,6 +172,22 @@ impl Responses {
         Ok(())
     }
 
+    /// Ends a request that awaits its response, though its transaction has reverted in this block.
+    pub(crate) async fn fail(&self, request: RequestId, wallet: Address, block: u64) -> Result<(), ApplyError> {
+        let Some(payload) = self.store.payload(request).await? else {
+            return Ok(());
+        };
+        let call = CallRequest::default()
+            .from(wallet)
+            .to(calldata::contract(&self.contracts, &payload))
+            .input(calldata::of(&payload).into());
+        let data = tidegate_evm::replay(&self.gateway, &call, block).await?;
+        if self.tidegate.fail(request, reverts::error(&data, &payload)).await? {
+            tracing::warn!(%request, block, "a transaction that had succeeded has reverted after a reorganisation");
+        }
+        Ok(())
+    }
+
     /// Notes the ids of our requests; returns how many there are.
     async fn requests(&self, connection: &mut PgConnection, events: &[(&Log, Event)]) -> Result<usize, ApplyError> {
         let requested = || events.iter().filter(|(_, event)| event.answer.is_none());
@@ -178,6 +220,7 @@ impl Responses {
         &self,
         connection: &mut PgConnection,
         events: &'a [(&Log, Event)],
+        blocks: &[BlockId],
     ) -> Result<Vec<(RequestId, Option<String>, &'a Answer, Option<f64>)>, ApplyError> {
         let answered: Vec<_> = events
             .iter()
@@ -189,7 +232,7 @@ impl Responses {
         let mut ids: Vec<_> = answered.iter().map(|(id, _)| *id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let requests = self.confirmed(connection, &ids).await?;
+        let requests = self.confirmed(connection, &ids, blocks).await?;
         let mut own = Vec::new();
         for (id, answer) in answered {
             let Some(request) = requests.get(&id) else {
@@ -200,7 +243,7 @@ impl Responses {
             if request.ended {
                 continue;
             }
-            if let Some(part) = self.part(request, answer).await? {
+            if let Some(part) = self.part(request, answer)? {
                 own.push((request.reference.request, part, answer, request.waited));
             }
         }
@@ -212,17 +255,21 @@ impl Responses {
         &self,
         connection: &mut PgConnection,
         ids: &[(Address, U256)],
+        blocks: &[BlockId],
     ) -> Result<HashMap<(Address, U256), Referenced>, ApplyError> {
         let user = Family::UserDecrypt.kind();
         let all = Family::ALL.map(Family::kind);
         let with_payload: &[&str] = if self.signers.is_some() { &all } else { &[user] };
-        let mut confirmed = HashMap::new();
+        let (mut confirmed, mut unknown) = (HashMap::new(), Vec::new());
         for found in store::referenced(connection, ids, with_payload).await? {
             let reference = &found.reference;
             if !found.watched {
                 let number = reference.block_number;
-                let header = self.gateway.header(BlockNumberOrTag::Number(number)).await?;
-                if header.ok_or(ApplyError::Behind(number))?.hash != reference.block_hash {
+                let Some(block) = blocks.iter().find(|block| block.number == number) else {
+                    unknown.push(number);
+                    continue;
+                };
+                if block.hash != reference.block_hash {
                     store::refute(connection, reference).await?;
                     tracing::warn!(
                         request = %reference.request, number,
@@ -234,11 +281,16 @@ impl Responses {
             }
             confirmed.insert((reference.contract, reference.id), found);
         }
+        if !unknown.is_empty() {
+            unknown.sort_unstable();
+            unknown.dedup();
+            return Err(ApplyError::Blocks(unknown));
+        }
         Ok(confirmed)
     }
 
     /// The name of the part that an answer is, if it is one; `None` for an answer that does not count.
-    async fn part(&self, of: &Referenced, answer: &Answer) -> Result<Option<Option<String>>, ApplyError> {
+    fn part(&self, of: &Referenced, answer: &Answer) -> Result<Option<Option<String>>, ApplyError> {
         let request = of.reference.request;
         let (part, signers) = match (answer, of.kind.as_str(), &of.payload) {
             (Answer::Share(share), _, Some(Payload::UserDecrypt(decrypt))) => {
@@ -263,7 +315,7 @@ impl Responses {
             }
         };
         if let Some(sets) = &self.signers
-            && !sets.contain(&self.gateway, answer, &signers).await?
+            && !sets.contain(answer, &signers)?
         {
             counter!("fhevm_foreign_signatures_total").increment(1);
             tracing::error!(

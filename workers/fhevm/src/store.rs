@@ -139,19 +139,29 @@ impl Store {
         Ok(rows.into_iter().map(Reference::from).collect())
     }
 
-    /// The mined transactions of these requests.
-    pub(crate) async fn mined_hashes(&self, requests: &[Uuid]) -> Result<Vec<(RequestId, B256)>> {
-        let rows: Vec<(Uuid, Vec<u8>)> = sqlx::query_as(
-            "select t.order_id, t.mined_hash from evm.tx as t
-             where t.order_id = any($1) and t.state in ('mined', 'final') and t.status = 1",
+    /// The mined transactions of these requests, and whether they succeeded.
+    pub(crate) async fn mined_hashes(&self, requests: &[Uuid]) -> Result<Vec<(RequestId, B256, bool)>> {
+        let rows: Vec<(Uuid, Vec<u8>, bool)> = sqlx::query_as(
+            "select t.order_id, t.mined_hash, t.status = 1 from evm.tx as t
+             where t.order_id = any($1) and t.state in ('mined', 'final')",
         )
         .bind(requests)
         .fetch_all(&self.pool)
         .await?;
         Ok(rows
             .into_iter()
-            .map(|(id, hash)| (RequestId(id), B256::from_slice(&hash)))
+            .map(|(id, hash, succeeded)| (RequestId(id), B256::from_slice(&hash), succeeded))
             .collect())
+    }
+
+    /// What a request asks for.
+    pub(crate) async fn payload(&self, request: RequestId) -> Result<Option<Payload>> {
+        let payload: Option<Json<Payload>> =
+            sqlx::query_scalar("select r.payload from tidegate.request as r where r.id = $1")
+                .bind(request.0)
+                .fetch_optional(&self.pool)
+                .await?;
+        Ok(payload.map(|payload| payload.0))
     }
 
     /// Deletes rows whose request is gone, among the next ones after `after` by request; returns the last one read, or

@@ -7,7 +7,7 @@ use alloy::rpc::types::Log;
 use anyhow::Context;
 use sqlx::PgConnection;
 use tidegate::Tidegate;
-use tidegate_evm::{HandlerError, PageHandler, WatchOptions, Watcher};
+use tidegate_evm::{HandlerError, PageHandler, WatchOptions, Watcher, store::BlockId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -16,13 +16,25 @@ use crate::{
     config::Config,
     key_url,
     reconcile::{self, Schedule},
-    responses::{Responses, SignerSets},
+    responses::{ApplyError, Responses, SignerSets},
 };
 
 impl PageHandler for Responses {
-    async fn apply(&self, transaction: &mut PgConnection, logs: &[Log]) -> Result<(), HandlerError> {
-        Responses::apply(self, transaction, logs).await?;
-        Ok(())
+    async fn prepare(&self) -> Result<(), HandlerError> {
+        Ok(Responses::prepare(self).await?)
+    }
+
+    async fn apply(
+        &self,
+        transaction: &mut PgConnection,
+        logs: &[Log],
+        others: &[BlockId],
+    ) -> Result<Vec<u64>, HandlerError> {
+        match Responses::apply(self, transaction, logs, others).await {
+            Ok(_) => Ok(Vec::new()),
+            Err(ApplyError::Blocks(needed)) => Ok(needed),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn dropped(&self, transaction: &mut PgConnection, from: u64) -> Result<(), HandlerError> {

@@ -74,6 +74,7 @@ pub fn stages(tidegate: &Tidegate, config: &Config, chains: &Chains, signers: Ve
     let mut options = SenderOptions::default();
     options.gas_factor = config.fees.gas_factor;
     options.patience = PATIENCE;
+    options.confirmations = config.gateway.confirmations;
     options.lacks_funds = transact::lacks_funds;
     let sender = Sender::new(chains.gateway.clone(), pool.clone(), signers, options);
     let transact = Transact::new(

@@ -26,7 +26,8 @@ pub(crate) struct Cursor {
 
 impl BlockId {
     /// The block of a header.
-    pub(crate) fn of(header: &Header) -> BlockId {
+    #[must_use]
+    pub fn of(header: &Header) -> BlockId {
         BlockId {
             number: header.number,
             hash: header.hash,
@@ -95,54 +96,32 @@ impl Store {
             .bind(number(after));
         limited(mined.fetch_all(&self.pool)).await?.iter().map(block).collect()
     }
+
+    /// Sets transactions in these dropped blocks back to `sent`: `evm.unmine`. Returns how many.
+    pub(crate) async fn unmine(&self, chain_id: u64, after: u64, dropped: &[B256]) -> Result<i64, StoreError> {
+        let hashes: Vec<&[u8]> = dropped.iter().map(|hash| hash.as_slice()).collect();
+        let unmined = sqlx::query_scalar("select evm.unmine($1, $2, $3)")
+            .bind(number(chain_id))
+            .bind(number(after))
+            .bind(hashes);
+        limited(unmined.fetch_one(&self.pool)).await
+    }
 }
 
-/// Moves a cursor to a later block: `evm.cursor_advance`. False if it was elsewhere.
-pub(crate) async fn advance(
+/// Moves a cursor to a later block, or back to one that was read up to: `evm.cursor_move`. False if it was elsewhere.
+pub(crate) async fn move_to(
     connection: &mut PgConnection,
     name: &str,
     epoch: i64,
     from: BlockId,
     to: BlockId,
 ) -> Result<bool, StoreError> {
-    let advanced = sqlx::query_scalar("select evm.cursor_advance($1, $2, $3, $4, $5, $6)")
+    let moved = sqlx::query_scalar("select evm.cursor_move($1, $2, $3, $4, $5, $6)")
         .bind(name)
         .bind(epoch)
         .bind(number(from.number))
         .bind(from.hash.as_slice())
         .bind(number(to.number))
         .bind(to.hash.as_slice());
-    limited(advanced.fetch_one(connection)).await
-}
-
-/// Sets a cursor back to a block that was read up to: `evm.cursor_rewind`. False if it was elsewhere.
-pub(crate) async fn rewind(
-    connection: &mut PgConnection,
-    name: &str,
-    epoch: i64,
-    from: BlockId,
-    to: BlockId,
-) -> Result<bool, StoreError> {
-    let rewound = sqlx::query_scalar("select evm.cursor_rewind($1, $2, $3, $4, $5)")
-        .bind(name)
-        .bind(epoch)
-        .bind(number(from.number))
-        .bind(from.hash.as_slice())
-        .bind(number(to.number));
-    limited(rewound.fetch_one(connection)).await
-}
-
-/// Sets transactions in these dropped blocks back to `sent`: `evm.unmine`. Returns how many.
-pub(crate) async fn unmine(
-    connection: &mut PgConnection,
-    chain_id: u64,
-    after: u64,
-    dropped: &[B256],
-) -> Result<i64, StoreError> {
-    let hashes: Vec<&[u8]> = dropped.iter().map(|hash| hash.as_slice()).collect();
-    let unmined = sqlx::query_scalar("select evm.unmine($1, $2, $3)")
-        .bind(number(chain_id))
-        .bind(number(after))
-        .bind(hashes);
-    limited(unmined.fetch_one(connection)).await
+    limited(moved.fetch_one(connection)).await
 }

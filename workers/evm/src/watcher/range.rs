@@ -1,8 +1,9 @@
 //! The logs of a range of blocks, from one endpoint.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use alloy::rpc::types::{Filter, Header, Log};
+use serde_json::value::RawValue;
 
 use super::WatchOptions;
 use crate::{Chain, RpcCall, RpcError, store::BlockId};
@@ -16,6 +17,8 @@ pub(super) struct Page {
     pub(super) to: BlockId,
     /// In the order of the chain.
     pub(super) logs: Vec<Log>,
+    /// Other blocks that were asked for, as the same endpoint has them.
+    pub(super) others: Vec<BlockId>,
 }
 
 /// How many blocks to ask for at once.
@@ -57,7 +60,8 @@ impl Range {
     }
 }
 
-/// Reads the logs of the blocks after `from` up to `to`. None if the chain has another block in the place of `from`.
+/// Reads the logs of the blocks after `from` up to `to`, and the blocks of these other numbers. None if the chain has
+/// another block in the place of `from`.
 ///
 /// An endpoint that has not reached `to` would answer with the logs that it has, and no error. So the headers of both
 /// ends come from the same HTTP call.
@@ -65,6 +69,7 @@ pub(super) async fn read(
     chain: &Chain,
     from: BlockId,
     to: u64,
+    others: &[u64],
     options: &WatchOptions,
 ) -> Result<Option<Page>, RpcError> {
     let to = to.max(from.number);
@@ -73,33 +78,35 @@ pub(super) async fn read(
         .event_signature(options.topics.clone())
         .from_block(from.number + 1)
         .to_block(to);
-    let mut calls = vec![header(from.number), header(to)];
+    let mut calls = vec![header(to)];
+    calls.extend(others.iter().copied().map(header));
     if to > from.number {
         calls.push(RpcCall::new("eth_getLogs", (filter,)));
     }
+    // Last, for the chain may drop blocks meanwhile.
+    calls.push(header(from.number));
     chain
         .batch_if(&calls, |endpoint, results| {
-            let mut results = calls.iter().zip(results);
-            let mut block = |number: u64| -> Result<BlockId, RpcError> {
-                let found = results
-                    .next()
-                    .map(|(call, header)| call.parse::<Option<Header>>(&header?))
-                    .transpose()?;
-                let header = found.flatten().ok_or_else(|| RpcError::Behind {
+            let mut results: VecDeque<_> = calls.iter().zip(results).collect();
+            let block = |found: Option<(&RpcCall, Result<Box<RawValue>, RpcError>)>, number: u64| {
+                let found = found.map(|(call, header)| call.parse::<Option<Header>>(&header?));
+                let header = found.transpose()?.flatten().ok_or_else(|| RpcError::Behind {
                     endpoint: endpoint.to_owned(),
                     block: number,
                 })?;
-                Ok(BlockId::of(&header))
+                Ok::<_, RpcError>(BlockId::of(&header))
             };
-            if block(from.number)? != from {
+            if block(results.pop_back(), from.number)? != from {
                 return Ok(None);
             }
-            let to = block(to)?;
-            let logs = match results.next() {
+            let to = block(results.pop_front(), to)?;
+            let others = others.iter().map(|number| block(results.pop_front(), *number));
+            let others = others.collect::<Result<_, _>>()?;
+            let logs = match results.pop_front() {
                 Some((call, logs)) => own(call.parse(&logs?)?, from, to, options)?,
                 None => Vec::new(),
             };
-            Ok(Some(Page { to, logs }))
+            Ok(Some(Page { to, logs, others }))
         })
         .await
 }

@@ -23,7 +23,7 @@ pub(super) async fn last_kept(chain: &Chain, blocks: &[BlockId]) -> Result<Optio
     Ok(None)
 }
 
-/// The hashes of those blocks that the chain does not have.
+/// The hashes of those blocks in whose places the chain has others.
 pub(super) async fn dropped(chain: &Chain, blocks: &[BlockId]) -> Result<Vec<B256>, RpcError> {
     let mut dropped = Vec::new();
     for blocks in blocks.chunks(HEADERS) {
@@ -31,7 +31,7 @@ pub(super) async fn dropped(chain: &Chain, blocks: &[BlockId]) -> Result<Vec<B25
         let differ = blocks
             .iter()
             .zip(hashes)
-            .filter(|(block, hash)| Some(block.hash) != *hash);
+            .filter(|(block, hash)| hash.is_some_and(|hash| hash != block.hash));
         dropped.extend(differ.map(|(block, _)| block.hash));
     }
     Ok(dropped)

@@ -44,7 +44,8 @@ impl Store {
     pub async fn expected(&self, contracts: &Contracts, blocks: &RangeInclusive<u64>) -> Result<Vec<ExpectedRequest>> {
         let rows: Vec<(Uuid, Json<Payload>, bool, bool)> = sqlx::query_as(
             "select r.id, r.payload,
-               r.receipt_received_at is not null and coalesce(t.block_number between $2 and $3, true),
+               r.receipt_received_at is not null and r.cause is distinct from 'rejected'
+                 and coalesce(t.block_number between $2 and $3, true),
                coalesce(r.tx_in_flight_at, r.receipt_received_at) is not null
              from tidegate.request as r
              left join evm.tx as t on t.order_id = r.id and t.state not in ('lost', 'void')
@@ -55,6 +56,7 @@ impl Store {
         .bind(blocks.end().cast_signed())
         .fetch_all(&self.pool)
         .await?;
+        // A receipt that was taken back ends a request with the cause `rejected`.
         let expected = |(id, Json(payload), is_there, may_be_sent)| ExpectedRequest {
             id: RequestId(id),
             to: calldata::contract(contracts, &payload),
