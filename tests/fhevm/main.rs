@@ -5,9 +5,11 @@
 mod support;
 
 mod commands;
+mod dropped_reverts;
 mod funds;
 mod lives;
 mod moves;
+mod pool;
 mod readiness;
 mod relayer;
 mod reorg;

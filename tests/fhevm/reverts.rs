@@ -4,8 +4,7 @@ use alloy::{primitives::U256, sol_types::SolError};
 use tidegate_fhevm::abi::reverts as errors;
 use tidegate_fhevm_stand_ins::{
     abi::Requests,
-    chain::{ChainOptions, Mining},
-    network::NetworkOptions,
+    chain::Mining,
     rpc_proxy::{Fault, Rule},
 };
 
@@ -68,26 +67,15 @@ async fn a_revert_at_the_estimate_ends_a_request_with_its_label_and_takes_no_non
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revert_in_a_block_ends_its_request_and_no_second_transaction_is_sent() {
+    let usual = Options::of_chain(Mining::OnDemand, 0);
     let mut scene = Scene::with(Options {
-        network: NetworkOptions {
-            gateway: ChainOptions {
-                mining: Mining::OnDemand,
-                ..NetworkOptions::default().gateway
-            },
-            ..NetworkOptions::default()
-        },
         // Only what was not sent is held.
         keys: vec![("HOLD_WHILE_PAUSED", "true".to_owned())],
-        ..Options::default()
+        ..usual
     })
     .await;
     let _relay = scene.relay();
-    let request = scene.submit(&scene.request(2)).await;
-    let sent = "select count(*) from evm.attempt where sent_at is not null";
-    eventually("its transaction is in the pool", || async {
-        scene.count(sent).await == 1
-    })
-    .await;
+    let (request, _) = scene.pooled(&scene.request(2)).await;
 
     // Offers more than the wallet, so it comes first in the block.
     scene

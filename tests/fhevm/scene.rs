@@ -29,6 +29,7 @@ use tidegate_fhevm::{
     watch, work,
 };
 use tidegate_fhevm_stand_ins::{
+    chain::{ChainOptions, Mining},
     network::{Network, NetworkOptions},
     rpc_proxy::RpcProxy,
     workload::{self, Work},
@@ -55,6 +56,24 @@ impl Default for Options {
             network: NetworkOptions::default(),
             wallets: 1,
             keys: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// With a gateway chain that makes blocks so, and waits for so many confirmations.
+    pub fn of_chain(mining: Mining, confirmations: u64) -> Self {
+        let usual = NetworkOptions::default();
+        Self {
+            network: NetworkOptions {
+                gateway: ChainOptions {
+                    mining,
+                    ..usual.gateway
+                },
+                ..usual
+            },
+            keys: vec![("GATEWAY__CONFIRMATIONS", confirmations.to_string())],
+            ..Self::default()
         }
     }
 }
@@ -140,27 +159,37 @@ impl Scene {
 
     /// A worker and the watcher.
     pub fn relay(&self) -> Running {
-        self.run(async |tidegate, config, chains, stop| {
+        self.run("relay", async |tidegate, config, chains, stop| {
             let working = work::run(tidegate, config, chains, stop);
             tokio::try_join!(working, watch::run(tidegate, config, chains, stop)).map(drop)
         })
     }
 
     pub fn watch(&self) -> Running {
-        self.run(async |tidegate, config, chains, stop| watch::run(tidegate, config, chains, stop).await)
+        self.run("watch", async |tidegate, config, chains, stop| {
+            watch::run(tidegate, config, chains, stop).await
+        })
     }
 
-    /// Runs tasks on a thread and connections of their own, as a process does.
-    fn run<F>(&self, tasks: F) -> Running
+    pub fn work(&self) -> Running {
+        self.run("work", async |tidegate, config, chains, stop| {
+            work::run(tidegate, config, chains, stop).await
+        })
+    }
+
+    /// Runs tasks on threads of this name and connections of their own, as a process does.
+    fn run<F>(&self, name: &'static str, tasks: F) -> Running
     where
         F: AsyncFnOnce(&Tidegate, &Config, &Chains, &CancellationToken) -> anyhow::Result<()> + Send + 'static,
     {
         let (config, url) = (Arc::clone(&self.config), self.database.url.clone());
         let killed = CancellationToken::new();
         let running = Running(killed.clone().drop_guard());
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let running_tasks = move || {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
+                .thread_name(name)
                 .enable_all()
                 .build()
                 .unwrap();
@@ -177,7 +206,8 @@ impl Scene {
                 None => runtime.shutdown_background(),
                 Some(ended) => panic!("the relayer has ended by itself: {ended:?}"),
             }
-        });
+        };
+        thread.spawn(running_tasks).unwrap();
         running
     }
 

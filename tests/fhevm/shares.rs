@@ -7,13 +7,16 @@ use std::{
 
 use alloy::{
     primitives::{Bytes, U256},
+    rpc::types::{Filter, Log},
     signers::local::PrivateKeySigner,
+    sol_types::SolEvent,
 };
 use serde_json::{Value, json};
 use tidegate_fhevm::request::Family;
 use tidegate_fhevm_stand_ins::{
     Behaviour,
     abi::{Decryption, ProtocolConfig},
+    chain::Mining,
     deploy::Operator,
     gateway::first_context,
     network::NetworkOptions,
@@ -25,15 +28,16 @@ use crate::{
     support::{campaign, eventually},
 };
 
-async fn thirteen_nodes() -> Scene {
+async fn thirteen_nodes(mining: Mining) -> Scene {
+    let usual = Options::of_chain(mining, 0);
     Scene::with(Options {
         network: NetworkOptions {
             kms: 13,
             public_threshold: 7,
             user_threshold: 9,
-            ..NetworkOptions::default()
+            ..usual.network
         },
-        ..Options::default()
+        ..usual
     })
     .await
 }
@@ -51,7 +55,7 @@ fn nodes(result: &Value) -> HashSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nine_of_thirteen_complete_a_request_whatever_the_others_do() {
-    let mut scene = thirteen_nodes().await;
+    let mut scene = thirteen_nodes(Mining::Mixed).await;
     scene
         .switch(
             scene.network.gateway.decryption,
@@ -82,7 +86,7 @@ async fn nine_of_thirteen_complete_a_request_whatever_the_others_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kms_context_in_the_extra_data_has_a_threshold_of_its_own() {
-    let scene = thirteen_nodes().await;
+    let scene = thirteen_nodes(Mining::Mixed).await;
     let (host, contracts) = (&scene.network.hosts[0].0, scene.network.hosts[0].1);
     let mut operator = Operator::new(host.rpc()).await.unwrap();
     let set = ProtocolConfig::setUserThresholdCall {
@@ -105,6 +109,83 @@ async fn the_kms_context_in_the_extra_data_has_a_threshold_of_its_own() {
     })
     .await;
     assert_eq!(nodes(&scene.result(id).await).len(), 11);
+}
+
+/// Six nodes answer, some twice. Their shares are dropped, with their request or without; they answer again, and the
+/// others later.
+async fn dropped_shares_count_once(with_request: bool) {
+    let mut scene = thirteen_nodes(Mining::OnDemand).await;
+    let decryption = scene.network.gateway.decryption;
+    scene
+        .switch(decryption, &Decryption::setRepeatsCall { allowed: true })
+        .await;
+    let behave = |silent: fn(usize) -> bool| {
+        for (number, node) in scene.network.kms.nodes().iter().enumerate() {
+            node.behave(Behaviour {
+                delay: Duration::from_millis(50 * (number as u64 % 3)),
+                silent: silent(number),
+                repeats: u32::from(number % 2 == 0),
+            });
+        }
+    };
+    behave(|number| number >= 6);
+    let _relay = scene.relay();
+    let body = in_context(&scene, first_context());
+    let id = scene.submit_body(Family::UserDecrypt, &body).await;
+    let shares = "select count(*) from tidegate.response_part";
+    let mine_until_six = async |what| {
+        eventually(what, || async {
+            scene.mine_pool().await;
+            logs(&scene).await.len() >= 9 && scene.count(shares).await == 6
+        })
+        .await;
+    };
+    mine_until_six("six nodes have answered").await;
+    let head = scene.network.chain.block_number().await.unwrap();
+    let first = match with_request {
+        true => scene.count("select block_number from evm.tx").await.cast_unsigned(),
+        false => logs(&scene).await[0].block_number.unwrap(),
+    };
+    scene.network.chain.reorg(head + 1 - first).await.unwrap();
+    assert_eq!(logs(&scene).await, []);
+
+    mine_until_six("they have answered again").await;
+    assert_eq!(scene.database.status(id).await, "receipt_received");
+    behave(|_| false);
+    eventually("it is completed", || async {
+        scene.mine_pool().await;
+        scene.database.status(id).await == "completed"
+    })
+    .await;
+
+    assert_eq!(nodes(&scene.result(id).await).len(), 9);
+    let signers =
+        sqlx::query_scalar::<_, String>("select jsonb_object_keys(r.response -> 'shares') from tidegate.request as r");
+    let signers = signers.fetch_all(&scene.database.pool).await.unwrap();
+    let kms: Vec<_> = scene.network.kms.signers().iter().map(ToString::to_string).collect();
+    assert_eq!(signers.len(), 9);
+    assert!(signers.iter().all(|signer| kms.contains(signer)), "{signers:?}");
+    scene.check_chain().await;
+}
+
+/// The shares that the chain has.
+async fn logs(scene: &Scene) -> Vec<Log> {
+    let filter = Filter::new()
+        .address(scene.network.gateway.decryption)
+        .event_signature(Decryption::UserDecryptionResponse::SIGNATURE_HASH)
+        .from_block(0);
+    scene.network.chain.rpc().call("eth_getLogs", (filter,)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shares_that_are_mined_again_count_once() {
+    dropped_shares_count_once(false).await;
+}
+
+/// The request may get another id, and its receipt is noted already.
+#[tokio::test(flavor = "multi_thread")]
+async fn shares_that_are_mined_again_after_their_request_count_once() {
+    dropped_shares_count_once(true).await;
 }
 
 /// A user decryption whose extra data names a context.
