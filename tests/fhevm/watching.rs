@@ -7,7 +7,8 @@ use std::{
 
 use alloy::{
     eips::BlockNumberOrTag,
-    primitives::{Bytes, U256},
+    hex,
+    primitives::{B256, Bytes, U256},
     rpc::types::{Filter, Log, TransactionRequest},
     sol_types::{SolCall, SolEvent},
 };
@@ -288,6 +289,14 @@ async fn the_chain_is_not_asked_while_answers_are_applied() {
 
     responses.prepare().await.unwrap();
     scene.proxy.add(Rule::all(Fault::Status(503)));
+    // The watcher has read the request in a block that the chain has dropped since: its id may be a stranger's.
+    let of_block = |watched: bool, hash: B256| {
+        let hash = hex::encode(hash);
+        format!("update fhevm.reference set watched = {watched}, block_hash = decode('{hash}', 'hex')")
+    };
+    scene.database.execute(&of_block(true, B256::repeat_byte(1))).await;
+    assert_eq!(apply(&[block]).await.unwrap().responses, 0);
+    scene.database.execute(&of_block(false, block.hash)).await;
     assert_eq!(apply(&[block]).await.unwrap().responses, 1);
     scene.check_result(&request, id).await;
 }

@@ -250,7 +250,8 @@ impl Responses {
         Ok(own)
     }
 
-    /// The requests of these ids. A row that only a receipt told of counts if the chain has its block.
+    /// The requests of these ids, but for those of blocks that the chain has dropped. A row that only a receipt told of
+    /// needs its block.
     async fn confirmed(
         &self,
         connection: &mut PgConnection,
@@ -263,18 +264,20 @@ impl Responses {
         let (mut confirmed, mut unknown) = (HashMap::new(), Vec::new());
         for found in store::referenced(connection, ids, with_payload).await? {
             let reference = &found.reference;
+            let number = reference.block_number;
+            let block = blocks.iter().find(|block| block.number == number);
+            if block.is_some_and(|block| block.hash != reference.block_hash) {
+                // The watcher forgets its own rows when it goes back.
+                store::refute(connection, reference).await?;
+                tracing::warn!(
+                    request = %reference.request, number,
+                    "an id is of a block that the chain has dropped; its answers are not taken",
+                );
+                continue;
+            }
             if !found.watched {
-                let number = reference.block_number;
-                let Some(block) = blocks.iter().find(|block| block.number == number) else {
+                if block.is_none() {
                     unknown.push(number);
-                    continue;
-                };
-                if block.hash != reference.block_hash {
-                    store::refute(connection, reference).await?;
-                    tracing::warn!(
-                        request = %reference.request, number,
-                        "a receipt told an id of a block that the chain has dropped; its answers are not taken",
-                    );
                     continue;
                 }
                 store::confirm(connection, reference).await?;
