@@ -15,7 +15,7 @@ use tidegate_fhevm_stand_ins::front::Front;
 use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
 use tidegate_fhevm_stand_ins::workload::{REJECTED, Work, work};
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
+use tokio::time::{interval, sleep_until};
 
 use crate::database::Database;
 
@@ -27,10 +27,10 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Where the first worker is killed: between the commit of its transactions and their broadcast.
 const FAILPOINT: &str = "committed:30";
 
-/// How many requests have ended, at least, when the newest blocks are replaced.
-const BEFORE_REORG: usize = 20;
+/// How often the newest blocks are looked at, until they are replaced.
+const LOOKS: Duration = Duration::from_millis(100);
 
-/// How many blocks are replaced.
+/// How many blocks are replaced, once a worker has died.
 const DEPTH: u64 = 2;
 
 /// How many transactions of the wallets these have, at least.
@@ -69,9 +69,16 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     }
     let mut took = Vec::new();
     let mut reorganised = false;
-    while let Some(outcome) = running.join_next().await {
-        took.push(outcome??);
-        if !reorganised && took.len() >= BEFORE_REORG {
+    let mut looks = interval(LOOKS);
+    loop {
+        tokio::select! {
+            outcome = running.join_next() => match outcome {
+                Some(outcome) => took.push(outcome??),
+                None => break,
+            },
+            _ = looks.tick() => {}
+        }
+        if !reorganised && workers.len() > 1 {
             let dropped = newest(&network, &wallets).await?;
             if dropped >= DROPPED_MIN {
                 network.chain.reorg(DEPTH).await?;
