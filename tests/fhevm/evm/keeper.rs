@@ -30,7 +30,7 @@ async fn make_final(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_signed_and_not_sent_is_sent_after_a_second_lowest_nonce_first() {
+async fn what_was_signed_and_not_sent_is_sent_after_a_second_and_the_lowest_nonce_after_a_quarter() {
     let scene = stopped_scene().await;
     let keeper = scene.keeper().await;
     scene.proxy.add(Rule::new(SEND, REFUSED));
@@ -38,12 +38,18 @@ async fn what_was_signed_and_not_sent_is_sent_after_a_second_lowest_nonce_first(
     let sends = scene.begin(&orders).await;
     assert_eq!(scene.states().await, ["signed"; 3]);
     keeper.step(1).await.unwrap();
-    scene.later(Duration::from_millis(900)).await;
-    let before = scene.proxy.calls(SEND);
-    keeper.step(1).await.unwrap();
-    assert_eq!(scene.proxy.calls(SEND), before, "its owner has a second");
+    let sent = scene.proxy.calls(SEND);
+    for (milliseconds, more, why) in [
+        (240, 0, "its owner has time to send it"),
+        (10, 1, "all others wait for it"),
+        (740, 2, "not more often than the keeper looks"),
+    ] {
+        scene.later(Duration::from_millis(milliseconds)).await;
+        keeper.step(1).await.unwrap();
+        assert_eq!(scene.proxy.calls(SEND), sent + more, "{why}");
+    }
     scene.proxy.clear();
-    scene.later(Duration::from_millis(100)).await;
+    scene.later(Duration::from_millis(250)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.states().await, ["sent"; 3]);
     assert_eq!(scene.counts().await, (0, 3));

@@ -229,12 +229,16 @@ impl Chain {
         Ok(self.read("eth_call", (call, at)).await?)
     }
 
-    /// The gas that a transaction would use now.
+    /// The gas that a transaction would use after the newest block. Some nodes count their pool otherwise, of which
+    /// nothing says that it is mined before this transaction.
     ///
     /// # Errors
     ///
     /// When the contract reverts, the sender cannot pay, or no endpoint answers.
     pub async fn estimate_gas(&self, call: &CallRequest) -> Result<u64, CallError> {
-        Ok(self.read::<U64>("eth_estimateGas", (call,)).await?.to())
+        Ok(self
+            .read::<U64>("eth_estimateGas", (call, BlockNumberOrTag::Latest))
+            .await?
+            .to())
     }
 }

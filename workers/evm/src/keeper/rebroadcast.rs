@@ -7,14 +7,14 @@ use alloy::eips::BlockNumberOrTag;
 use super::{Keeper, KeeperError, View};
 use crate::{broadcast::broadcast, metrics, store::OpenSlot};
 
+/// What the pool lacks by its count of the wallet's transactions is sent after this time: all later ones wait for it.
+const MISSING_AFTER: Duration = Duration::from_millis(250);
+
 /// What no endpoint has taken is sent after this time: its owner broadcasts it at once, if it lives.
 const UNSENT_AFTER: Duration = Duration::from_secs(1);
 
 /// What an endpoint has taken is sent again after this time: some transactions vanish without an error.
 const SENT_AFTER: Duration = Duration::from_secs(5);
-
-/// The same, if the pool lacks it by its count of the wallet's transactions: all later ones wait for it.
-const MISSING_AFTER: Duration = Duration::from_millis(250);
 
 /// What an endpoint has refused for its price or the wallet's funds is sent again after this time.
 const REFUSED_AFTER: Duration = Duration::from_secs(10);
@@ -65,8 +65,8 @@ impl Keeper {
 fn due_after(slot: &OpenSlot, is_missing: bool) -> Duration {
     match slot.answer.as_deref() {
         Some("fee_too_low" | "no_funds") => REFUSED_AFTER,
-        _ if !slot.is_sent => UNSENT_AFTER,
         _ if is_missing => MISSING_AFTER,
+        _ if !slot.is_sent => UNSENT_AFTER,
         _ => SENT_AFTER,
     }
 }

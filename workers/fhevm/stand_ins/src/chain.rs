@@ -75,6 +75,7 @@ pub struct Anvil {
     child: Child,
     rpc: Rpc,
     chain_id: u64,
+    mining: Mining,
     keys: Vec<PrivateKeySigner>,
 }
 
@@ -120,6 +121,7 @@ impl Anvil {
             child,
             rpc: Rpc::new(Url::parse(&format!("http://{address}"))?),
             chain_id: options.chain_id,
+            mining: options.mining,
             keys,
         })
     }
@@ -163,8 +165,23 @@ impl Anvil {
     }
 
     /// Replaces the last `depth` blocks by ones with these signed transactions, each in the block at its offset.
+    ///
+    /// No block is made meanwhile, for anvil can then lack one for good. Where blocks are mixed, they are made every
+    /// second only from then on: anvil has no call that mixes them again.
     pub async fn reorg_with(&self, depth: u64, transactions: &[(Bytes, u64)]) -> Result<()> {
-        self.nothing("anvil_reorg", (depth, transactions)).await
+        let seconds = match self.mining {
+            Mining::Automatic | Mining::OnDemand => None,
+            Mining::Mixed => Some(1),
+            Mining::Every(seconds) => Some(seconds),
+        };
+        if seconds.is_some() {
+            self.nothing("evm_setIntervalMining", (0,)).await?;
+        }
+        self.nothing("anvil_reorg", (depth, transactions)).await?;
+        match seconds {
+            None => Ok(()),
+            Some(seconds) => self.nothing("evm_setIntervalMining", (seconds,)).await,
+        }
     }
 
     /// Removes a transaction from the pool, and those of the same account with later nonces.
