@@ -27,7 +27,8 @@ begin
     returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
   )
   select
-    array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids,
+    array_agg(f.id) as ids, array_agg(f.req_status) as statuses,
+    array_agg(case when f.claimed is not null then f.msg_id end) as msg_ids,
     array_agg(f.kind) as kinds, array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
   into v_freed
   from freed as f;

@@ -6,7 +6,8 @@
 -- ends, wherever the watermark stands, because a claim that raises it takes the same lock and reads again
 -- (`watermark_advance`): else a raise that did not see this message yet would leave it behind. The caller locks no rows
 -- afterwards. Messages with a finite time need none of this: the index on the visibility time finds them. A number that
--- another message has by now (the queue's table was made again) is replaced by a fresh one.
+-- another message has by now (the queue's table was made again) is replaced by a fresh one; so is null, of a request
+-- whose claim was deleted by hand: the gate may know its number as dead, and may have let another request in for it.
 create or replace function tidegate_internal.put_back(
   p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[] default null
 )
@@ -29,6 +30,7 @@ begin
         select b.msg_id, r.submitted_at, coalesce(b.visible, '-infinity'), jsonb_build_object('id', b.id)
         from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
         join tidegate.request as r on r.id = any(array[b.id])
+        where b.msg_id is not null
         on conflict (msg_id) do nothing
         returning msg_id
       )
@@ -40,7 +42,7 @@ begin
     for v_taken in
       select b.id, coalesce(b.visible, '-infinity') as visible
       from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
-      where b.msg_id <> all(coalesce(v_there, '{}'))
+      where b.msg_id = any(v_there) is not true
     loop
       perform tidegate_internal.announce_draw(p_queue, 1, (tidegate_internal.queue_numbers(p_queue)).last);
       v_number := nextval(tidegate_internal.queue_sequence(p_queue));

@@ -104,7 +104,8 @@ begin
   select
     array_agg(m.id) as ids, array_agg(m.req_status) as statuses,
     array_agg(m.claimed) filter (where m.req_status = 'failure') as drained,
-    array_agg(m.msg_id) filter (where m.req_status = 'processing') as kept,
+    array_agg(case when m.claimed is not null then m.msg_id end)
+      filter (where m.req_status = 'processing') as kept,
     array_agg(m.id) filter (where m.req_status = 'processing') as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end)
       filter (where m.req_status = 'processing') as visible,

@@ -94,7 +94,7 @@ begin
   select
     array_agg(m.id) as ids, array_agg(m.req_status) as statuses,
     array_agg(m.claimed) filter (where m.ended is not null) as drained,
-    array_agg(m.msg_id) filter (where m.ended is null) as kept,
+    array_agg(case when m.claimed is not null then m.msg_id end) filter (where m.ended is null) as kept,
     array_agg(m.id) filter (where m.ended is null) as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity'
       else m.visible end) filter (where m.ended is null) as visible,

@@ -38,7 +38,7 @@ pub const TELLING: [u64; 33] = [
     0x9c5a7f2bb2caf5ba, // a gate that opens one request too late
     0xb49a753f4bcefa92, // a receipt that forgets the inbox
     0xc900362a467114e8, // a receipt that forgets the inbox
-    0xcb991b241ef6e260, // a receipt that is taken back before it is there
+    0xcb991b241ef6e260, // a receipt taken back before it is there; a release whose claim was deleted by hand
     0xc8d8ad94eb9d6cf5, // an ended request that keeps its message
     0x911ef9acdfe9cd70, // an ended request that keeps its message
     0xaa569c095dc39ebe, // a retry against at_most_once

@@ -486,6 +486,27 @@ async fn a_closing_that_commits_late_opens_again_at_the_depth_of_then() {
     sound(&database).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_given_back_whose_claim_was_deleted_by_hand_takes_its_room_again() {
+    for back in ["tidegate.release(LEASES)", "tidegate.settle_retry(LEASES, null, null)"] {
+        let database = stage().await;
+        let mut session = Session::open(&database).await;
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
+        let held = session.claim("tx", 1).await;
+        database.execute("delete from tidegate.claim").await;
+        // The gate knows its number as dead from here on.
+        session
+            .execute("select tidegate_internal.refresh_offset('tx', true)")
+            .await;
+        assert_eq!(outcomes(&mut session, &batch("direct", 29)).await, ["accepted"; 29]);
+        let back = back.replace("LEASES", &leases(&held));
+        assert_eq!(session.texts(&format!("select id from {back}")).await.len(), 1);
+        assert_eq!(session.text(DEPTH).await, "30", "{back}");
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
+        sound(&database).await;
+    }
+}
+
 /// Makes an internal function wait, before it does its work, for a lock that the session holds.
 async fn hold(database: &TestDatabase, function: &str, takes: &str, returns: &str) -> Session {
     let passed: Vec<_> = (1..=takes.split(',').count())
