@@ -27,16 +27,16 @@ begin
     returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
   )
   select
-    array_agg(f.id) as ids, array_agg(f.req_status) as statuses,
-    array_agg(case when f.claimed is not null then f.msg_id end) as msg_ids,
-    array_agg(f.kind) as kinds, array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
+    array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids,
+    array_agg(f.kind) as kinds, array_agg(f.token) as tokens, array_agg(f.claimed) as claimed,
+    count(*) filter (where f.claimed is null) as lost
   into v_freed
   from freed as f;
   if v_freed.ids is null then
     return;
   end if;
 
-  perform tidegate_internal.put_back(v_held.queue, v_freed.msg_ids, v_freed.ids);
+  perform tidegate_internal.put_back(v_held.queue, v_freed.msg_ids, v_freed.ids, p_lost => v_freed.lost);
   perform tidegate_internal.end_leases(v_held.queue, v_freed.ids, v_freed.tokens, null);
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
     perform tidegate_internal.breaker_record_calls(

@@ -6,10 +6,12 @@
 -- ends, wherever the watermark stands, because a claim that raises it takes the same lock and reads again
 -- (`watermark_advance`): else a raise that did not see this message yet would leave it behind. The caller locks no rows
 -- afterwards. Messages with a finite time need none of this: the index on the visibility time finds them. A number that
--- another message has by now (the queue's table was made again) is replaced by a fresh one; so is null, of a request
--- whose claim was deleted by hand: the gate may know its number as dead, and may have let another request in for it.
+-- another message has by now (the queue's table was made again) is replaced by a fresh one.
+--
+-- `p_lost` of them were under claims that were deleted by hand: the gate may know these numbers as dead.
 create or replace function tidegate_internal.put_back(
-  p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[] default null
+  p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[] default null,
+  p_lost bigint default 0
 )
   returns void language plpgsql as $$
 declare
@@ -21,6 +23,9 @@ begin
   if p_msg_ids is null then
     return;
   end if;
+  if p_lost > 0 then
+    perform tidegate_internal.revive_numbers(p_queue, p_lost::integer);
+  end if;
   case p_queue
     -- each queue
     when 'QUEUE' then
@@ -30,7 +35,6 @@ begin
         select b.msg_id, r.submitted_at, coalesce(b.visible, '-infinity'), jsonb_build_object('id', b.id)
         from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
         join tidegate.request as r on r.id = any(array[b.id])
-        where b.msg_id is not null
         on conflict (msg_id) do nothing
         returning msg_id
       )
@@ -42,7 +46,7 @@ begin
     for v_taken in
       select b.id, coalesce(b.visible, '-infinity') as visible
       from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
-      where b.msg_id = any(v_there) is not true
+      where b.msg_id <> all(coalesce(v_there, '{}'))
     loop
       perform tidegate_internal.announce_draw(p_queue, 1, (tidegate_internal.queue_numbers(p_queue)).last);
       v_number := nextval(tidegate_internal.queue_sequence(p_queue));

@@ -1,4 +1,5 @@
--- revive_numbers: Announces that dead numbers of a queue are about to live again: `recover` puts lost messages back.
+-- revive_numbers: Announces that dead numbers of a queue are about to live again: `recover` puts lost messages back,
+-- holders of claims that were deleted by hand give requests back.
 --
 -- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
 -- once. The caller inserts afterwards.

@@ -94,18 +94,18 @@ begin
   select
     array_agg(m.id) as ids, array_agg(m.req_status) as statuses,
     array_agg(m.claimed) filter (where m.ended is not null) as drained,
-    array_agg(case when m.claimed is not null then m.msg_id end) filter (where m.ended is null) as kept,
+    array_agg(m.msg_id) filter (where m.ended is null) as kept,
     array_agg(m.id) filter (where m.ended is null) as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity'
       else m.visible end) filter (where m.ended is null) as visible,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.outcome) as outcomes,
     array_agg(m.retried) as retried, array_agg(m.place) as places, array_agg(m.token) as tokens,
-    array_agg(m.claimed) as claimed
+    array_agg(m.claimed) as claimed, count(*) filter (where m.ended is null and m.claimed is null) as lost
   into v_moved
   from moved as m;
 
   -- First: ending leases may wait for the queue's drain lock, which comes after the watermark's.
-  perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
+  perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible, v_moved.lost);
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.record_calls(
     'readiness', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,

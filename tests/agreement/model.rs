@@ -349,19 +349,6 @@ impl Model {
         );
     }
 
-    /// The request's holder gives it back. If its claim was deleted by hand, its number may be known as dead: its message
-    /// gets a fresh one.
-    fn give_back(&mut self, request: usize, is_put_off: bool) {
-        let token = self.requests[request].lease;
-        if let Some((queue, _)) = self.requests[request].place
-            && !self.claims.iter().any(|part| Some(part.token) == token)
-        {
-            self.numbers += 1;
-            self.requests[request].place = Some((queue, self.numbers));
-        }
-        self.put_back(request, is_put_off);
-    }
-
     /// The request's lease ends, and its message waits again under its old number.
     fn put_back(&mut self, request: usize, is_put_off: bool) {
         self.requests[request].lease = None;
@@ -709,7 +696,7 @@ impl Model {
             self.finish(request, Status::TimedOut, "readiness_timed_out");
         } else {
             self.requests[request].waits += u32::from(code.is_none());
-            self.give_back(request, wait != Wait::None && !overdue);
+            self.put_back(request, wait != Wait::None && !overdue);
         }
     }
 
@@ -773,7 +760,7 @@ impl Model {
         } else {
             self.requests[request].unsent += u32::from(!left_now);
             self.go(request, Status::Processing, "send_retried");
-            self.give_back(request, wait != Wait::None);
+            self.put_back(request, wait != Wait::None);
             return;
         };
         self.finish(request, Status::Failure, cause);
@@ -793,7 +780,7 @@ impl Model {
                     self.requests[request].attempts -= 1;
                 }
             }
-            self.give_back(request, false);
+            self.put_back(request, false);
         }
         self.moved(held.into_iter())
     }
