@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, U64};
 use alloy::rpc::types::TransactionRequest;
-use tidegate_fhevm_stand_ins::chain::{Anvil, ChainOptions, Mining};
+use tidegate_fhevm_stand_ins::chain::Anvil;
 use tidegate_fhevm_stand_ins::client::Client;
 use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
-use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
-use tidegate_fhevm_stand_ins::workload::{REJECTED, work};
+use tidegate_fhevm_stand_ins::network::Network;
+use tidegate_fhevm_stand_ins::workload::work;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
@@ -58,28 +58,13 @@ async fn listed(fleet: &Fleet) -> [String; 4] {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_moves_over_and_back_and_over_again() {
     let database = TestDatabase::unlimited().await;
-    let usual = NetworkOptions::default();
-    let options = NetworkOptions {
-        gateway: ChainOptions {
-            mining: Mining::Every(1),
-            ..usual.gateway
-        },
-        ..usual
-    };
-    let mut network = Network::start(&options).await.unwrap();
-    network.coprocessor.reject(REJECTED);
-    let key = network.chain.keys()[0].clone();
-    let account = key.address();
-    network
-        .gateway
-        .fund(&mut network.operator, account, 1000)
-        .await
-        .unwrap();
+    let (network, keys) = Network::with_wallets(1).await.unwrap();
+    let account = keys[0].address();
     another_relayer(&network.chain, account).await;
 
     // `init` and `wallet add`.
     let program = Path::new(env!("CARGO_BIN_EXE_tidegate-fhevm"));
-    let fleet = Fleet::new(program, &database.url, &network, &[key]).await.unwrap();
+    let fleet = Fleet::new(program, &database.url, &network, &keys).await.unwrap();
     let first = mined(&network.chain, account).await;
     let shown = [first, first].map(|nonce| nonce.to_string());
     assert_eq!(

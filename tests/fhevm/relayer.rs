@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use tidegate_fhevm_stand_ins::{
-    chain::{ChainOptions, Mining},
     client::Client,
     fleet::{ANY, Fleet, Process},
     front::Front,
-    network::{Network, NetworkOptions},
-    workload::{self, REJECTED, Work},
+    network::Network,
+    workload::{self, Work},
 };
 
 use crate::support::TestDatabase;
@@ -26,24 +25,9 @@ pub struct Relayer {
 impl Relayer {
     pub async fn start() -> Self {
         let database = TestDatabase::unlimited().await;
-        let usual = NetworkOptions::default();
-        let options = NetworkOptions {
-            gateway: ChainOptions {
-                mining: Mining::Every(1),
-                ..usual.gateway
-            },
-            ..usual
-        };
-        let mut network = Network::start(&options).await.unwrap();
-        network.coprocessor.reject(REJECTED);
-        let wallet = network.chain.keys()[0].clone();
-        network
-            .gateway
-            .fund(&mut network.operator, wallet.address(), 100_000)
-            .await
-            .unwrap();
+        let (network, wallets) = Network::with_wallets(1).await.unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_tidegate-fhevm"));
-        let fleet = Fleet::new(program, &database.url, &network, &[wallet]).await.unwrap();
+        let fleet = Fleet::new(program, &database.url, &network, &wallets).await.unwrap();
         let nodes = vec![fleet.serve(ANY).await.unwrap(), fleet.serve(ANY).await.unwrap()];
         let workers = vec![fleet.work(None).unwrap(), fleet.work(None).unwrap()];
         let urls = nodes.iter().filter_map(|node| node.url.clone());

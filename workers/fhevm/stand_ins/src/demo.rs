@@ -8,12 +8,11 @@ use alloy::primitives::{Address, Bytes, U64};
 use alloy::rpc::types::{Block, TransactionReceipt};
 use alloy::signers::local::PrivateKeySigner;
 use anyhow::{Context as _, ensure};
-use tidegate_fhevm_stand_ins::chain::{ChainOptions, Mining};
 use tidegate_fhevm_stand_ins::client::Client;
 use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet, Process};
 use tidegate_fhevm_stand_ins::front::Front;
-use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
-use tidegate_fhevm_stand_ins::workload::{REJECTED, Work, work};
+use tidegate_fhevm_stand_ins::network::Network;
+use tidegate_fhevm_stand_ins::workload::{Work, work};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep_until};
 
@@ -39,7 +38,7 @@ const DROPPED_MIN: usize = 5;
 pub(crate) async fn run() -> anyhow::Result<()> {
     let begun = Instant::now();
     let say = |text: String| println!("{:>5.1} s  {text}", begun.elapsed().as_secs_f64());
-    let (network, wallets) = network().await?;
+    let (network, wallets) = Network::with_wallets(3).await?;
     say("a gateway chain, a host chain, their contracts, a KMS of four nodes and a coprocessor".to_owned());
 
     let database = Database::start().await?;
@@ -112,28 +111,6 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     ));
     println!("\n{}", fleet.run(&["check", "--at-rest"]).await?);
     Ok(())
-}
-
-/// The chains and the parties on them, and three wallets that have fee tokens.
-async fn network() -> anyhow::Result<(Network, Vec<PrivateKeySigner>)> {
-    let usual = NetworkOptions::default();
-    let options = NetworkOptions {
-        gateway: ChainOptions {
-            mining: Mining::Every(1),
-            ..usual.gateway
-        },
-        ..usual
-    };
-    let mut network = Network::start(&options).await?;
-    network.coprocessor.reject(REJECTED);
-    let wallets = network.chain.keys()[..3].to_vec();
-    for wallet in &wallets {
-        network
-            .gateway
-            .fund(&mut network.operator, wallet.address(), 100_000)
-            .await?;
-    }
-    Ok((network, wallets))
 }
 
 /// How many transactions of the wallets the newest blocks have.

@@ -1,5 +1,7 @@
 //! A whole network: a gateway chain, host chains, their contracts, and nodes that answer.
 
+use alloy::signers::local::PrivateKeySigner;
+
 use crate::answering::{self, Answering};
 use crate::chain::{Anvil, ChainOptions, Mining};
 use crate::coprocessor::Coprocessor;
@@ -7,6 +9,7 @@ use crate::deploy::Operator;
 use crate::gateway::{Gateway, GatewayOptions};
 use crate::host::{Host, HostOptions};
 use crate::kms::Kms;
+use crate::workload::REJECTED;
 
 /// What a network is like.
 #[derive(Clone, Debug)]
@@ -68,6 +71,31 @@ pub struct Network {
 }
 
 impl Network {
+    /// Starts a network whose gateway chain makes a block each second and whose coprocessor rejects the proofs of one
+    /// user; and this many wallets, which can pay for 100,000 requests each.
+    ///
+    /// # Errors
+    ///
+    /// As of [`start`](Self::start).
+    pub async fn with_wallets(count: usize) -> anyhow::Result<(Network, Vec<PrivateKeySigner>)> {
+        let usual = NetworkOptions::default();
+        let options = NetworkOptions {
+            gateway: ChainOptions {
+                mining: Mining::Every(1),
+                ..usual.gateway
+            },
+            ..usual
+        };
+        let mut network = Network::start(&options).await?;
+        network.coprocessor.reject(REJECTED);
+        let wallets = network.chain.keys()[..count].to_vec();
+        for wallet in &wallets {
+            let account = wallet.address();
+            network.gateway.fund(&mut network.operator, account, 100_000).await?;
+        }
+        Ok((network, wallets))
+    }
+
     /// Starts a network.
     ///
     /// # Errors
