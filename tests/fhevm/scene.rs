@@ -30,6 +30,7 @@ use tidegate_fhevm::{
 };
 use tidegate_fhevm_stand_ins::{
     chain::{ChainOptions, Mining},
+    coprocessor,
     network::{Network, NetworkOptions},
     rpc_proxy::RpcProxy,
     workload::{self, Work},
@@ -115,7 +116,7 @@ impl Scene {
         };
         let (database, network) = tokio::join!(database, Network::start(&options.network));
         let mut network = network.unwrap();
-        network.coprocessor.reject(workload::REJECTED);
+        network.coprocessor.reject(coprocessor::REJECTED);
         let proxy = RpcProxy::start(network.chain.url(), 1).await.unwrap();
         let host_proxy = RpcProxy::start(network.hosts[0].0.url(), 2).await.unwrap();
         let directory = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use alloy::primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy::primitives::{Address, B256, Bytes, U256, address, keccak256};
 use alloy::rpc::types::Log;
 use alloy::sol_types::SolCall as _;
 
@@ -14,6 +14,9 @@ use crate::node::{Answer, Node};
 
 /// The type of a value that has 64 bits.
 pub const EUINT64: u8 = 5;
+
+/// The user whose ciphertexts a coprocessor of the tests is told to reject.
+pub const REJECTED: Address = address!("00000000000000000000000000000000000bad00");
 
 /// The nodes, and what they know.
 #[derive(Clone, Debug)]

@@ -4,12 +4,11 @@ use alloy::signers::local::PrivateKeySigner;
 
 use crate::answering::{self, Answering};
 use crate::chain::{Anvil, ChainOptions, Mining};
-use crate::coprocessor::Coprocessor;
+use crate::coprocessor::{Coprocessor, REJECTED};
 use crate::deploy::Operator;
 use crate::gateway::{Gateway, GatewayOptions};
 use crate::host::{Host, HostOptions};
 use crate::kms::Kms;
-use crate::workload::REJECTED;
 
 /// What a network is like.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tidegate::Tidegate;
 use tidegate::api_key::{ApiKey, Scope};
+use tidegate_fhevm_stand_ins::coprocessor::REJECTED;
 use tidegate_fhevm_stand_ins::coprocessor::{EUINT64, handles};
 use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
 use tidegate_fhevm_stand_ins::front::Front;
@@ -15,7 +16,6 @@ use tidegate_fhevm_stand_ins::keys::Keys;
 use tidegate_fhevm_stand_ins::kms::clear_value;
 use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
 use tidegate_fhevm_stand_ins::target;
-use tidegate_fhevm_stand_ins::workload::REJECTED;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 

@@ -14,7 +14,7 @@ use crate::abi::{
     ContractsInfo, CtHandleContractPair, Decryption, DelegationAccounts, InputVerification, RequestValidity,
 };
 use crate::client::Ended;
-use crate::coprocessor::{EUINT64, handles};
+use crate::coprocessor::{EUINT64, REJECTED, handles};
 use crate::host::acl;
 use crate::kms::{clear_value, share};
 use crate::network::Network;
@@ -22,9 +22,6 @@ use crate::user::Permit;
 
 /// The contract whose ciphertexts are decrypted.
 const CONTRACT: Address = address!("00000000000000000000000000000000000c0de5");
-
-/// The user whose ciphertexts the coprocessor is told to reject.
-pub const REJECTED: Address = address!("00000000000000000000000000000000000bad00");
 
 /// The KMS context of all requests: the current one.
 const EXTRA_DATA: [u8; 1] = [0];
