@@ -165,8 +165,8 @@ const MUTANTS: [Mutant; 17] = [
         name: "a receipt that is taken back before it is there",
         changes: &[(
             "fail_receipt",
-            "'{receipt_received}'",
-            "'{receipt_received,tx_in_flight}'",
+            "'{receipt_received}', 'failure', '{rejected}'",
+            "'{receipt_received,tx_in_flight}', 'failure', '{rejected,rejected}'",
         )],
     },
     Mutant {
