@@ -59,7 +59,7 @@ create table tidegate.gate_round (
 );
 insert into tidegate.gate_round default values;
 
--- The configuration that `submit_plain` needs, ready-made: a row for each kind that it serves. Kept by triggers of its
+-- The configuration that `submit` needs for a plain request, ready-made: a row for each kind that it serves. Kept by triggers of its
 -- sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
 create table tidegate.submit_terms (
   kind               text primary key,
@@ -77,7 +77,7 @@ create table tidegate.submit_terms (
   has_quotas         boolean not null,
   min_seconds        integer not null,
   max_seconds        integer not null,
-  eta_first          numeric not null,
-  eta_each           numeric not null,
-  eta_below          numeric
+  eta_first          bigint not null,
+  eta_each           bigint not null,
+  eta_below          bigint
 );

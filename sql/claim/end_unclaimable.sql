@@ -8,7 +8,8 @@ create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fat
   update tidegate.request as r
   set
     req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,
-    transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null, cause = e.cause,
+    previous_status = r.req_status, transition_no = r.transition_no + 1, finished_at = tidegate.clock(), queue = null,
+    msg_id = null, lease = null, cause = e.cause,
     error = tidegate_internal.with_last_error(
       tidegate_internal.error_json(e.cause, e.message, e.cause <> 'outcome_unknown'), r.error
     )

@@ -29,4 +29,3 @@ begin
   ) as h;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('lock_held');

@@ -19,36 +19,47 @@ create or replace function tidegate_internal.enter_queue(
 )
   language plpgsql as $$
 declare
-  v_count constant integer := cardinality(p_ids);
-  v_few   constant integer := 256;   -- numbers; the messages among so many are counted one by one
-  v_many  constant integer := 8192;  -- numbers; among more no message is counted
-  v_now   constant timestamptz := tidegate.clock();
-  v_head  bigint;
-  v_due   timestamptz;
-  v_known record;
+  v_last     bigint;
+  v_dead     bigint;
+  v_mark     bigint;
+  v_surveyed bigint;
+  v_head     bigint;
+  v_due      timestamptz;
+  v_now      timestamptz;
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
       select
-        s.last_value - (not s.is_called)::integer as last,
-        coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
-        coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0) as mark,
-        pg_sequence_last_value('tidegate.surveyed_QUEUE') as surveyed
-      into v_known
+        s.last_value - (not s.is_called)::integer, coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0),
+        coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0),
+        pg_sequence_last_value('tidegate.surveyed_QUEUE')
+      into v_last, v_dead, v_mark, v_surveyed
       from pgmq.q_QUEUE_msg_id_seq as s;
-      if v_known.dead > v_known.last then
-        v_known.dead := (tidegate_internal.queue_numbers(p_queue)).dead;
+      if v_dead > v_last or v_last + cardinality(p_ids) > v_dead + p_high_water then
+        if v_dead > v_last then
+          v_dead := (tidegate_internal.queue_numbers(p_queue)).dead;
+        end if;
+        if v_last + cardinality(p_ids) > v_dead + p_high_water then
+          return;
+        end if;
       end if;
-      if v_known.last + v_count > v_known.dead + p_high_water then
-        return;
+      -- Claims raise the mark in large steps. The first look reads only a few numbers of the index, not all of a page.
+      if v_last - v_mark < 256 then
+        v_head := v_mark;
+      else
+        select q.msg_id into v_head
+        from pgmq.q_QUEUE as q
+        where q.msg_id >= v_mark and q.msg_id < v_mark + 16
+        order by q.msg_id
+        limit 1;
+        if v_head is null then
+          select q.msg_id into v_head from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1;
+        end if;
       end if;
-      -- Claims raise the mark in large steps.
-      v_head := v_known.mark;
-      if v_known.last - v_head >= v_few then
-        v_head := (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_known.mark order by q.msg_id limit 1);
-      end if;
-      if v_head is null or v_known.last - v_head < v_few then
+      -- Among 256 numbers the messages are counted one by one; among more than 8192 none is.
+      if v_head is null or v_last - v_head < 256 then
+        v_now := tidegate.clock();
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select count(*) + (
           select count(*)
@@ -57,37 +68,41 @@ begin
             from pgmq.q_QUEUE as d
             where d.vt > '-infinity' and d.vt > v_due and d.vt <= v_now
             order by d.vt
-            limit v_few
+            limit 256
           ) as due
-          where due.msg_id < v_known.mark
+          where due.msg_id < v_mark
         )
         into waiting
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= v_head and coalesce(m.vt <= v_now, false);
-      elsif v_known.surveyed > 0 or v_known.last - v_head >= v_many then
-        waiting := greatest(0, v_known.last + 1 - greatest(v_head, v_known.surveyed));
+        from (
+          select from pgmq.q_QUEUE as q
+          where q.msg_id >= v_head and coalesce(q.vt <= v_now, false)
+          order by q.msg_id
+          limit 1024
+        ) as m;
+      elsif v_surveyed > 0 or v_last - v_head >= 8192 then
+        waiting := greatest(0, v_last + 1 - greatest(v_head, v_surveyed));
       else
         -- Not surveyed yet. A few messages show whether most of these numbers are void.
         select
-          case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_head end
+          case when count(*) < 64 then count(*) filter (where m.vt <= tidegate.clock()) else v_last + 1 - v_head end
         into waiting
-        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_head order by q.msg_id limit v_few / 4) as m;
+        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_head order by q.msg_id limit 64) as m;
       end if;
 
-      if v_count > 1 or (pg_current_xact_id_if_assigned() is not null and p_first is not true) then
-        perform tidegate_internal.announce_draw(p_queue, v_count, v_known.last);
+      if cardinality(p_ids) > 1 or (p_first is not true and pg_current_xact_id_if_assigned() is not null) then
+        perform tidegate_internal.announce_draw(p_queue, cardinality(p_ids), v_last);
       end if;
-      if v_count = 1 then
+      if cardinality(p_ids) = 1 then
         numbers := array[nextval('pgmq.q_QUEUE_msg_id_seq')];
       else
-        numbers := array(select nextval('pgmq.q_QUEUE_msg_id_seq') from generate_series(1, v_count));
+        numbers := array(select nextval('pgmq.q_QUEUE_msg_id_seq') from generate_series(1, cardinality(p_ids)));
       end if;
-      fills := numbers[v_count] >= v_known.dead + p_high_water;
-      if numbers[v_count] > v_known.dead + p_high_water then
+      fills := numbers[cardinality(p_ids)] >= v_dead + p_high_water;
+      if fills and numbers[cardinality(p_ids)] > v_dead + p_high_water then
         numbers := null;
         return;
       end if;
-      if v_count = 1 then
+      if cardinality(p_ids) = 1 then
         insert into pgmq.q_QUEUE (msg_id, vt, message)
         overriding system value
         values (numbers[1], p_visible, jsonb_build_object('id', p_ids[1]));

@@ -41,7 +41,8 @@ begin
   ), moved as (
     update tidegate.request as r
     set
-      req_status = p_to, transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null,
+      req_status = p_to, previous_status = r.req_status, transition_no = r.transition_no + 1,
+      finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null,
       cause = p_causes[array_position(p_from, r.req_status)],
       error = tidegate_internal.with_last_error(
         coalesce(

@@ -1,7 +1,9 @@
 -- request_entered: After each statement that inserts requests, counts them, and stores the events of those inserted by
 -- hand.
 --
--- Refuses all of them if one has another flow than its kind, or enters where `transition_rule` lets none enter.
+-- Refuses all of them if one has another flow than its kind, enters where `transition_rule` lets none enter, or is
+-- inserted as a submitted one and incomplete. The functions that submit are trusted to insert what is legal and to
+-- count it: a setting of their own shows it.
 create or replace function tidegate_internal.request_entered()
   returns trigger language plpgsql as $$
 declare
@@ -14,12 +16,14 @@ begin
   select
     bool_and(r.cause = 'submitted') as submitted,
     min(format('request %s of kind %s, flow %s, may not go from (entry) to %s', r.id, r.kind, r.flow, r.req_status))
-      filter (where not exists (
-        select
-        from tidegate.kind as k
-        join tidegate.transition_rule as t on t.flow = k.flow
-        where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
-      )) as illegal
+      filter (where r.transition_no <> 1 or r.previous_status is not null
+        or case r.req_status when 'queued' then r.queued_at else r.processing_at end is null
+        or not exists (
+          select
+          from tidegate.kind as k
+          join tidegate.transition_rule as t on t.flow = k.flow
+          where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
+        )) as illegal
   into v_entered
   from new_rows as r;
   if v_entered.illegal is not null then

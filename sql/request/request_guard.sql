@@ -2,11 +2,11 @@
 -- refuses impossible edits (TG001).
 --
 -- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function
--- announces its transition by raising transition_no by one and naming the cause. Where it names the status before it
--- and the time at which the new one was entered, too, the trigger's condition lets the row pass. Whatever else changes
--- the status is a hand edit, and labelled as one. The trigger sets previous_status, transition_no and the time at which
--- the new status was entered, so that the history trigger reads nothing but the new rows. It also stores the events
--- that the row no longer contains afterwards (see `request_event`).
+-- announces its transition by raising transition_no by one and naming the status before it, the time at which the new
+-- one was entered and the cause: the conditions of the triggers let a step forward pass. Whatever else changes the
+-- status without raising transition_no is a hand edit, and labelled as one. The guard sets previous_status,
+-- transition_no and the time at which the new status was entered, so that the history trigger reads nothing but the new
+-- rows. It also stores the events that the row no longer contains afterwards (see `request_event`).
 create or replace function tidegate_internal.request_guard()
   returns trigger language plpgsql as $$
 declare
@@ -25,9 +25,7 @@ begin
   if tg_op = 'INSERT' then
     new.previous_status := null;
     new.transition_no := 1;
-    if new.cause is distinct from 'submitted' then
-      new.cause := 'hand_edit';
-    end if;
+    new.cause := 'hand_edit';
   else
     if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
       raise exception using errcode = 'TG001', message = format('request %s keeps its id, kind and flow', old.id);
@@ -82,36 +80,39 @@ create or replace trigger request_guard
   before delete on tidegate.request
   for each row execute function tidegate_internal.request_guard();
 
--- The functions that submit are trusted to insert what is legal and to count it: a setting of their own shows it.
+-- A row that is inserted as a submitted one has to be complete (see `request_entered`).
 create or replace trigger request_guard_of_inserts
   before insert on tidegate.request
   for each row
-  when (current_setting('tidegate.submits', true) is distinct from 'on')
+  when (new.cause <> 'submitted')
   execute function tidegate_internal.request_guard();
 
--- Kept short, because PostgreSQL reads it anew at each statement. A step back to a queue always meets the guard, which
--- stores the send that the row no longer contains; so do edits of what the history reads from the row.
+-- PostgreSQL reads a condition anew at each statement, so they are short, and apply where the columns are named. An
+-- update that keeps the status, or goes back, always meets the guard, which stores the send that the row no longer
+-- contains.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row
-  when ((
-    new.id = old.id and new.kind = old.kind and new.flow = old.flow and new.submitted_at = old.submitted_at
-    and new.previous_status = old.req_status
-    and new.transition_no = old.transition_no + (new.req_status <> old.req_status)::integer
-    and (new.req_status <> old.req_status or new.cause = old.cause)
-    and (
-      old.req_status in ('queued', 'processing')
-      or (new.tx_attempt = old.tx_attempt and new.worker is not distinct from old.worker
-        and new.req_status <> 'processing')
-    )
-    and (new.req_status <> 'processing' or old.req_status = 'processing' or new.processing_at is distinct
-      from old.processing_at)
-    and (new.tx_in_flight_at is distinct from old.tx_in_flight_at)
-      = (new.req_status = 'tx_in_flight' and old.req_status <> 'tx_in_flight')
-    and (new.receipt_received_at is distinct from old.receipt_received_at)
-      = (new.req_status = 'receipt_received' and old.req_status <> 'receipt_received')
-    and (new.finished_at is distinct from old.finished_at)
-      = (new.req_status in ('completed', 'timed_out', 'failure')
-        and old.req_status not in ('completed', 'timed_out', 'failure'))
-  ) is not true)
+  when (
+    new.transition_no <> old.transition_no + 1 or new.previous_status is distinct from old.req_status
+    or new.req_status <= old.req_status
+  )
+  execute function tidegate_internal.request_guard();
+
+-- What the history reads from the row (see `request_event`) changes with the step that it belongs to.
+create or replace trigger request_guard_of_identity
+  before update of id, kind, flow, submitted_at on tidegate.request
+  for each row execute function tidegate_internal.request_guard();
+create or replace trigger request_guard_of_sends
+  before update of worker, tx_attempt, tx_in_flight_at on tidegate.request
+  for each row
+  when (old.req_status > 'processing' or new.req_status not in ('queued', 'tx_in_flight'))
+  execute function tidegate_internal.request_guard();
+create or replace trigger request_guard_of_times
+  before update of receipt_received_at, finished_at on tidegate.request
+  for each row
+  when (
+    new.receipt_received_at is distinct from old.receipt_received_at and new.req_status <> 'receipt_received'
+    or new.finished_at is not null and new.req_status < 'completed'
+  )
   execute function tidegate_internal.request_guard();

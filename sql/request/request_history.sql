@@ -13,7 +13,10 @@ declare
 begin
   -- One pass over all rows decides which of the other statements are needed.
   with step as materialized (
-    select r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id
+    select
+      r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id,
+      bool_or(tidegate_internal.entered_at(
+        r.req_status, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at) is null) as undated
     from new_rows as r
     where r.previous_status is distinct from r.req_status
     group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
@@ -27,7 +30,7 @@ begin
   select
     array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_in_row)) as stored,
     min(format('request %s may not go from %s to %s (%s)', s.id, s.previous_status, s.req_status, s.cause))
-      filter (where not exists (
+      filter (where s.undated or not exists (
         select from tidegate.transition_rule as t
         where t.flow = s.flow and t.from_status = s.previous_status and t.to_status = s.req_status
           and s.cause in (t.cause, 'hand_edit')
@@ -45,11 +48,8 @@ begin
     insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker,
       detail)
     select
-      r.id, r.transition_no, r.previous_status, r.req_status,
-      case r.req_status
-        when 'processing' then r.processing_at when 'tx_in_flight' then r.tx_in_flight_at
-        when 'receipt_received' then r.receipt_received_at else r.finished_at
-      end,
+      r.id, r.transition_no, r.previous_status, r.req_status, tidegate_internal.entered_at(
+        r.req_status, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at),
       case r.previous_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
       case
         when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)

@@ -18,8 +18,8 @@ begin
   with moved as (
     update tidegate.request as r
     set
-      req_status = 'failure', transition_no = r.transition_no + 1, cause = v_cause, queue = null, msg_id = null,
-      lease = null,
+      req_status = 'failure', previous_status = r.req_status, transition_no = r.transition_no + 1, cause = v_cause,
+      finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null,
       error = coalesce(p_errors[h.place], tidegate_internal.error_json(v_cause, 'no reason given', false))
     from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = p_from

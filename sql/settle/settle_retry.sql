@@ -78,7 +78,9 @@ begin
     update tidegate.request as r
     set
       req_status = (case j.cause when 'send_retried' then 'processing' else 'failure' end)::tidegate.request_status,
-      transition_no = r.transition_no + 1, cause = j.cause, tx_unsent = r.tx_unsent + (not j.left_now)::integer,
+      previous_status = r.req_status, transition_no = r.transition_no + 1, cause = j.cause,
+      finished_at = case when j.cause <> 'send_retried' then v_now end,
+      tx_unsent = r.tx_unsent + (not j.left_now)::integer,
       lease = null, queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case

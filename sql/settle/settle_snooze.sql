@@ -66,7 +66,8 @@ begin
     set
       req_status = case j.ended when 'readiness_failed' then 'failure' when 'readiness_timed_out' then 'timed_out'
         else r.req_status end,
-      transition_no = r.transition_no + (j.ended is not null)::integer, cause = coalesce(j.ended, r.cause),
+      previous_status = r.req_status, transition_no = r.transition_no + (j.ended is not null)::integer,
+      cause = coalesce(j.ended, r.cause), finished_at = case when j.ended is not null then v_now end,
       lease = null, queue = case when j.ended is null then r.queue end,
       msg_id = case when j.ended is null then r.msg_id end, worker = case when j.ended is not null then r.worker end,
       readiness_waits = r.readiness_waits + (j.class is null)::integer, checks_failing_since = j.failing_since,

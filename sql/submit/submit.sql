@@ -5,6 +5,13 @@
 -- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
 -- caller's transaction. `not_before` delays it. `same_key`: 'compare', or 'replay' when the key decides alone, whatever
 -- the payload. See `submit_batch` for `admission` and what it raises.
+--
+-- A request of the common sort (see `wanted_terms`) is stored here, in few statements, because a caller waits for each.
+-- Of any other, and where something stands in the way (a closed gate, a breaker, a quota, a void number, a key that is
+-- stored already), nothing is stored before `submit_requests` takes over, by the same rules and in the same order of
+-- locks. That also refuses invalid keys, and raises all errors.
+--
+-- Scalar variables and as few expressions as possible, because PL/pgSQL prepares each of them in each transaction.
 create or replace function tidegate.submit(
   kind text, payload jsonb, idempotency_key text default null, submitter text default null,
   admission text default 'enforce', not_before timestamptz default null, same_key text default 'compare'
@@ -16,33 +23,112 @@ create or replace function tidegate.submit(
   language plpgsql security definer
   -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
-  set enable_bitmapscan = off
   set enable_sort = off
   set tidegate.submits = on
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_plain record;
+  v_now        timestamptz := tidegate.clock();
+  v_flow       tidegate.flow;
+  v_gate       text;
+  v_high_water bigint;
+  v_deadline   interval;
+  v_threshold  integer;
+  v_has_more   boolean;
+  v_scope      text;
+  v_set_paths  text[];
+  v_window     interval;
+  v_min        integer;
+  v_max        integer;
+  v_eta_first  bigint;
+  v_eta_each   bigint;
+  v_eta_below  bigint;
+  v_first      boolean;
+  v_patience   text;
+  v_timeout    text;
+  v_entered    record;
 begin
-  if submit.not_before is null and submit.admission = 'enforce' then
-    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter, submit.idempotency_key,
-      null, submit.same_key);
-    if v_plain.id is not null then
-      id := v_plain.id;
-      outcome := 'accepted';
-      req_status := v_plain.req_status;
-      queue := v_plain.queue;
-      queue_position := v_plain.queue_position;
-      retry_after_seconds := v_plain.retry_after_seconds;
-      return next;
-      return;
+  <<plain>>
+  begin
+    select
+      tidegate_internal.uuid_v7(v_now), 'accepted', 'processing', t.queue, t.flow, t.gate, t.high_water, t.deadline,
+      t.response_threshold, t.has_breaker or t.has_quotas,
+      tidegate_internal.key_scope(submit.kind, t.key_scope, submit.submitter), t.set_paths, t.dedup_window,
+      t.min_seconds, t.max_seconds, t.eta_first, t.eta_each, t.eta_below
+    into
+      id, outcome, req_status, queue, v_flow, v_gate, v_high_water, v_deadline, v_threshold, v_has_more, v_scope,
+      v_set_paths, v_window, v_min, v_max, v_eta_first, v_eta_each, v_eta_below
+    from tidegate.submit_terms as t
+    join tidegate.gate as e on e.name = t.gate
+    where t.kind = submit.kind and e.state = 'accepting' and submit.not_before is null and submit.admission = 'enforce'
+      and submit.payload is not null and submit.same_key in ('compare', 'replay')
+      and (submit.idempotency_key is null and not t.makes_keys or length(submit.idempotency_key) between 1 and 255)
+      and current_setting('transaction_isolation') = 'read committed'
+      and current_setting('tidegate.config_changed', true) is distinct from 'on';
+    exit plain when not found;
+    if v_has_more then
+      exit plain when exists (
+        select from tidegate.breaker as b where b.kind = submit.kind and b.stage = 'tx' and b.state <> 'closed'
+      ) or exists (select from tidegate.gate as c where c.submitter = submit.submitter);
     end if;
-  end if;
+    if idempotency_key is not null then
+      v_first := pg_current_xact_id_if_assigned() is null;
+      -- Set by `submit_group`: how long a key may wait for another transaction.
+      v_patience := nullif(current_setting('tidegate.key_patience_ms', true), '');
+      if v_patience is not null then
+        v_timeout := current_setting('lock_timeout');
+        v_patience := set_config('lock_timeout', v_patience, true);
+      end if;
+      insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at) values (
+        v_scope, idempotency_key,
+        case same_key when 'compare' then tidegate_internal.fingerprint(payload, v_set_paths) else '' end,
+        submit.id, v_now, v_window, (v_now at time zone 'UTC' + v_window) at time zone 'UTC'
+      )
+      on conflict (scope, key) do nothing;
+      if v_patience is not null then
+        v_patience := set_config('lock_timeout', v_timeout, true);
+      end if;
+      exit plain when not found;
+      v_now := tidegate.clock();
+    end if;
+    v_entered := tidegate_internal.enter_queue(queue, array[id], v_high_water, '-infinity', v_first);
+    if v_entered.numbers is null then
+      if idempotency_key is not null then
+        delete from tidegate.dedup as d where d.scope = v_scope and d.key = idempotency_key;
+      end if;
+      exit plain;
+    end if;
+    queue_position := v_entered.waiting;
+    retry_after_seconds := greatest(
+      v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
+    );
+    with counted as (
+      insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
+      values (submit.kind, 'processing', 1, 1)
+    )
+    insert into tidegate.request (
+      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
+      submitter, eta_seconds, payload
+    ) values (
+      submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_entered.numbers[1], v_now,
+      v_now, v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload
+    );
+    if queue_position = 0 then
+      perform pg_notify('tidegate_queue', queue);
+    end if;
+    if v_entered.fills then
+      perform tidegate_internal.gate_evaluate(v_gate, 'accepting');
+    end if;
+    return next;
+    return;
+  end;
+
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], array[submit.submitter], submit.admission,
-    submit.not_before, p_same_key => submit.same_key
+    submit.not_before, p_key_patience_ms => nullif(current_setting('tidegate.key_patience_ms', true), '')::integer,
+    p_same_key => submit.same_key
   ) as s;
 end;
 $$;

@@ -18,35 +18,23 @@ create or replace function tidegate.submit_group(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql security definer
-  -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_sort = off
-  set tidegate.submits = on
   set plan_cache_mode = force_generic_plan
 as $$
-declare
-  v_plain record;
 begin
   if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null and submit_group.admission = 'enforce'
     -- One of each or none, and the first is where [1] finds it.
     and coalesce(submit_group.idempotency_keys, '{null}') = array[submit_group.idempotency_keys[1]]
     and coalesce(submit_group.submitters, '{null}') = array[submit_group.submitters[1]]
+    and exists (select from tidegate.submit_terms as t where t.kind = submit_group.kind)
   then
-    v_plain := tidegate_internal.submit_plain(
-      submit_group.kind, submit_group.payloads[1], submit_group.submitters[1], submit_group.idempotency_keys[1],
-      submit_group.key_patience_ms, submit_group.same_key
-    );
-    if v_plain.id is not null then
-      id := v_plain.id;
-      outcome := 'accepted';
-      req_status := v_plain.req_status;
-      queue := v_plain.queue;
-      queue_position := v_plain.queue_position;
-      retry_after_seconds := v_plain.retry_after_seconds;
-      return next;
-      return;
-    end if;
+    perform set_config('tidegate.key_patience_ms', submit_group.key_patience_ms::text, true);
+    return query select s.*, null::bigint, null::bigint
+    from tidegate.submit(
+      submit_group.kind, submit_group.payloads[1], submit_group.idempotency_keys[1], submit_group.submitters[1],
+      same_key => submit_group.same_key
+    ) as s;
+    perform set_config('tidegate.key_patience_ms', '', true);
+    return;
   end if;
   return query select * from tidegate_internal.submit_requests(
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,

@@ -1,6 +1,6 @@
 -- submit_requests: The one path of `submit`, `submit_batch` and `submit_group`, for one request and for many.
 --
--- `submit_plain` has already tried a single request of the common sort.
+-- `submit` stores a single request of the common sort itself.
 --
 -- Replays are always answered. The gates let in all new requests or none; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.

@@ -20,7 +20,7 @@
 
 -- index submission_sample_kind_at_idx: Finds the latest, or the oldest, of a kind.
 
--- table submit_terms: One row per kind that submit_plain serves; kept by triggers on its sources.
+-- table submit_terms: One row per kind of which submit stores plain requests itself; kept by triggers on its sources.
 --   kind: The kind.
 --   flow: Its flow.
 --   queue: Its tx queue.
@@ -36,6 +36,6 @@
 --   has_quotas: Whether any submitter has a quota.
 --   min_seconds: The smallest Retry-After.
 --   max_seconds: The largest Retry-After.
---   eta_first: See eta_line: its first.
---   eta_each: See eta_line: its each.
---   eta_below: See eta_line: its below; null: nothing leaves the queue.
+--   eta_first: See eta_line: its first, in millionths.
+--   eta_each: See eta_line: its each, in millionths.
+--   eta_below: See eta_line: its below, in millionths; null: nothing leaves the queue.

@@ -1,7 +1,8 @@
 -- wanted_terms: The row of `submit_terms` that the configuration gives a kind, or each kind (null).
 --
--- A kind has a row if `submit_plain` serves it: no readiness check, no observed ETA, no quota of its own, a queue that
--- is not paused and whose gate is strict and not forced.
+-- A kind has a row if `submit` serves it without `submit_requests`: no readiness check, no observed ETA, no quota of
+-- its own, a queue that is not paused and whose gate is strict and not forced, and an `eta_line` in millionths that
+-- bigints hold up to a position of a billion.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms language sql stable as $$
   select
@@ -9,7 +10,7 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
     k.key_mode <> 'caller', k.key_scope, p.dedup_window,
     exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
     exists (select from tidegate.gate as c where c.submitter is not null),
-    s.min_seconds, s.max_seconds, l.first, l.each, l.below
+    s.min_seconds, s.max_seconds, m.first, m.each, m.below
   from tidegate.kind as k
   join tidegate.queue as q on q.name = k.tx_queue
   join tidegate.gate as e on e.queue = k.tx_queue
@@ -18,7 +19,10 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
   cross join lateral tidegate.eta_line(
     'tx_queue', null, q.per_seconds, null, null, k.processing_ms, k.tx_confirmation_ms, s.safety_margin
   ) as l
+  cross join lateral (select l.first * 1000000 as first, l.each * 1000000 as each, l.below * 1000000 as below) as m
   where (p_kind is null or k.name = p_kind) and k.flow <> 'decrypt' and k.eta = 'nominal'
-    and not q.paused and e.mode <> 'soft' and not e.forced and l.first is not null
+    and not q.paused and e.mode <> 'soft' and not e.forced
+    and m.first % 1 + m.each % 1 + coalesce(m.below % 1, 0) = 0
+    and m.first + m.each * 1000000000 + coalesce(m.below, 0) < 9000000000000000000
     and not exists (select from tidegate.gate as c where c.kind = k.name);
 $$;

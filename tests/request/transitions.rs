@@ -254,8 +254,8 @@ async fn an_entry_starts_only_where_its_flow_starts() {
     for (flow, kind) in FLOWS {
         for status in STATUSES {
             let statement = format!(
-                "insert into tidegate.request (id, kind, flow, req_status, cause, deadline_at, payload)
-                 values (''00000000-0000-7000-8000-00000000ffff'', ''{kind}'', ''{flow}'', ''{status}'', ''submitted'', now(), ''{{}}'')"
+                "insert into tidegate.request (id, kind, flow, req_status, cause, queued_at, processing_at, deadline_at, payload)
+                 values (''00000000-0000-7000-8000-00000000ffff'', ''{kind}'', ''{flow}'', ''{status}'', ''submitted'', now(), now(), now(), ''{{}}'')"
             );
             let outcome = value(&mut session, &format!("select pg_temp.attempt('{statement}')")).await;
             let expected = if flow == "decrypt" { "queued" } else { "processing" };
