@@ -59,8 +59,8 @@ create table tidegate.gate_round (
 );
 insert into tidegate.gate_round default values;
 
--- The configuration that `submit` needs for a plain request, ready-made: a row for each kind that it serves. Kept by triggers of its
--- sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
+-- The configuration that `submit` needs for a plain request, ready-made: a row for each kind that it serves. Kept by
+-- triggers of its sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
 create table tidegate.submit_terms (
   kind               text primary key,
   flow               tidegate.flow not null,
