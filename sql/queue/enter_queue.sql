@@ -57,7 +57,8 @@ begin
           select q.msg_id into v_head from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1;
         end if;
       end if;
-      -- Among 256 numbers the messages are counted one by one; among more than 8192 none is.
+      -- Among 256 numbers the messages are counted one by one, in an order that leaves the plan one index; among more
+      -- than 8192 none is.
       if v_head is null or v_last - v_head < 256 then
         v_now := tidegate.clock();
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
