@@ -4,6 +4,8 @@
 -- array given (from 1), its token, and when it was claimed. Nulls when none is held any more. A row that the reaper or
 -- another settle has locked is waited for, and then its token is read again. Raises TG007 when the leases name
 -- more than one queue.
+--
+-- Its callers set the planner settings: once, because a setting costs as much as a small query.
 create or replace function tidegate_internal.lock_held(
   p_leases tidegate.lease[],
   out queue text, out msg_ids bigint[], out ids uuid[], out kinds text[], out places bigint[],

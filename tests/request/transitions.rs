@@ -314,6 +314,34 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
     }
 }
 
+/// The guard passes what is announced in full; a status without its time is refused after the statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_without_its_time_is_refused() {
+    let database = TestDatabase::new().await;
+    let id = database.submit("direct").await;
+
+    for statement in [
+        "insert into tidegate.request (id, kind, flow, req_status, cause, deadline_at, payload)
+         values (gen_random_uuid(), 'direct', 'direct', 'processing', 'submitted', now(), '{}')"
+            .to_owned(),
+        format!(
+            "update tidegate.request
+             set req_status = 'failure', cause = 'cancelled', transition_no = transition_no + 1,
+               previous_status = req_status, queue = null, msg_id = null
+             where id = '{id}'"
+        ),
+    ] {
+        let refusal = database.refused(&statement).await;
+        assert_eq!(refusal.code, "TG001", "{statement}: {refusal:?}");
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request where req_status = 'processing'")
+            .await,
+        1
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_is_recorded_at_its_own_time_whatever_was_given() {
     let database = TestDatabase::new().await;
