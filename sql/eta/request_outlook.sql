@@ -32,13 +32,10 @@ begin
     return;
   end if;
   v_now := tidegate.clock();
-  v_elapsed := greatest(interval '0', v_now - case v_request.req_status
-    when 'queued' then v_request.queued_at
-    when 'processing' then v_request.processing_at
-    when 'tx_in_flight' then v_request.tx_in_flight_at
-    when 'receipt_received' then v_request.receipt_received_at
-    else v_request.finished_at
-  end);
+  v_elapsed := greatest(interval '0', v_now - tidegate_internal.entered_at(
+    v_request.req_status, v_request.queued_at, v_request.processing_at, v_request.tx_in_flight_at,
+    v_request.receipt_received_at, v_request.finished_at
+  ));
   v_age := greatest(interval '0', v_now - v_request.submitted_at);
   select * into v_place from tidegate_internal.message_place(
     v_request.queue, v_request.msg_id, v_request.id, v_request.lease, v_counted

@@ -15,8 +15,8 @@ begin
   with step as materialized (
     select
       r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id,
-      bool_or(tidegate_internal.entered_at(
-        r.req_status, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at) is null) as undated
+      bool_or(tidegate_internal.entered_at(r.req_status, r.queued_at, r.processing_at, r.tx_in_flight_at,
+        r.receipt_received_at, r.finished_at) is null) as undated
     from new_rows as r
     where r.previous_status is distinct from r.req_status
     group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
@@ -49,7 +49,7 @@ begin
       detail)
     select
       r.id, r.transition_no, r.previous_status, r.req_status, tidegate_internal.entered_at(
-        r.req_status, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at),
+        r.req_status, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at),
       case r.previous_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
       case
         when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
