@@ -94,6 +94,8 @@ begin
           order by m.vt
           limit 1
         ));
+      elsif first is not null then
+        perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
       end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);

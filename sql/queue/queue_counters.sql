@@ -2,6 +2,6 @@
 create or replace function tidegate_internal.queue_counters()
   returns text[] language sql immutable
 return array[
-  'pacing', 'watermark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch',
-  'reaped'
+  'pacing', 'watermark', 'head', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact',
+  'epoch', 'reaped'
 ];

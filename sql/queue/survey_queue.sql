@@ -55,6 +55,7 @@ begin
   ) into v_seen using v_due, v_now, v_mark, v_many;
 
   v_seen.first := coalesce(v_seen.first, least(v_mark + 8192, v_end));
+  perform setval(tidegate_internal.queue_counter(v_queue, 'head'), v_seen.first);
   v_low := v_mark / v_numbers;
   v_high := v_end / v_numbers;
 

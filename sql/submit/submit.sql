@@ -9,7 +9,7 @@
 -- A request of the common sort (see `wanted_terms`) is stored here, in few statements, because a caller waits for each.
 -- Of any other, and where something stands in the way (a closed gate, a breaker, a quota, a void number, a key that is
 -- stored already), nothing is stored before `submit_requests` takes over, by the same rules and in the same order of
--- locks. That also refuses invalid keys, and raises all errors.
+-- locks. That also refuses invalid keys, and raises all errors. The number is drawn as in `enter_queue`.
 --
 -- Scalar variables and as few expressions as possible, because PL/pgSQL prepares each of them in each transaction.
 create or replace function tidegate.submit(
@@ -23,7 +23,6 @@ create or replace function tidegate.submit(
   language plpgsql security definer
   -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
-  set enable_sort = off
   set tidegate.submits = on
   set plan_cache_mode = force_generic_plan
 as $$
@@ -31,13 +30,11 @@ declare
   v_now        timestamptz := tidegate.clock();
   v_flow       tidegate.flow;
   v_gate       text;
-  v_high_water bigint;
+  v_high_water integer;
   v_deadline   interval;
   v_threshold  integer;
   v_has_more   boolean;
   v_scope      text;
-  v_set_paths  text[];
-  v_window     interval;
   v_min        integer;
   v_max        integer;
   v_eta_first  bigint;
@@ -46,22 +43,25 @@ declare
   v_first      boolean;
   v_patience   text;
   v_timeout    text;
-  v_entered    record;
+  v_last       bigint;
+  v_to         bigint;
+  v_head       bigint;
+  v_surveyed   bigint;
+  v_number     bigint;
 begin
   <<plain>>
   begin
     select
-      tidegate_internal.uuid_v7(v_now), 'accepted', 'processing', t.queue, t.flow, t.gate, t.high_water, t.deadline,
-      t.response_threshold, t.has_breaker or t.has_quotas,
-      tidegate_internal.key_scope(submit.kind, t.key_scope, submit.submitter), t.set_paths, t.dedup_window,
-      t.min_seconds, t.max_seconds, t.eta_first, t.eta_each, t.eta_below
+      tidegate_internal.uuid_v7(v_now), 'accepted', 'processing'::tidegate.request_status, t.queue, t.flow, t.gate,
+      t.high_water, t.deadline, t.response_threshold, t.has_breaker or t.has_quotas, t.min_seconds, t.max_seconds,
+      t.eta_first, t.eta_each, t.eta_below
     into
-      id, outcome, req_status, queue, v_flow, v_gate, v_high_water, v_deadline, v_threshold, v_has_more, v_scope,
-      v_set_paths, v_window, v_min, v_max, v_eta_first, v_eta_each, v_eta_below
+      id, outcome, req_status, queue, v_flow, v_gate, v_high_water, v_deadline, v_threshold, v_has_more, v_min, v_max,
+      v_eta_first, v_eta_each, v_eta_below
     from tidegate.submit_terms as t
-    join tidegate.gate as e on e.name = t.gate
-    where t.kind = submit.kind and e.state = 'accepting' and submit.not_before is null and submit.admission = 'enforce'
-      and submit.payload is not null and submit.same_key in ('compare', 'replay')
+    where t.kind = submit.kind and (select e.state from tidegate.gate as e where e.name = t.gate) = 'accepting'
+      and submit.not_before is null and submit.admission = 'enforce' and submit.payload is not null
+      and submit.same_key in ('compare', 'replay')
       and (submit.idempotency_key is null and not t.makes_keys or length(submit.idempotency_key) between 1 and 255)
       and current_setting('transaction_isolation') = 'read committed'
       and current_setting('tidegate.config_changed', true) is distinct from 'on';
@@ -79,48 +79,78 @@ begin
         v_timeout := current_setting('lock_timeout');
         v_patience := set_config('lock_timeout', v_patience, true);
       end if;
-      insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at) values (
-        v_scope, idempotency_key,
-        case same_key when 'compare' then tidegate_internal.fingerprint(payload, v_set_paths) else '' end,
-        submit.id, v_now, v_window, (v_now at time zone 'UTC' + v_window) at time zone 'UTC'
-      )
-      on conflict (scope, key) do nothing;
+      insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+      select
+        tidegate_internal.key_scope(t.kind, t.key_scope, submit.submitter), idempotency_key,
+        case same_key when 'compare' then tidegate_internal.fingerprint(submit.payload, t.set_paths) else '' end,
+        submit.id, v_now, t.dedup_window, (v_now at time zone 'UTC' + t.dedup_window) at time zone 'UTC'
+      from tidegate.submit_terms as t
+      where t.kind = submit.kind
+      on conflict on constraint dedup_pkey do nothing
+      returning d.scope into v_scope;
       if v_patience is not null then
         v_patience := set_config('lock_timeout', v_timeout, true);
       end if;
       exit plain when not found;
       v_now := tidegate.clock();
     end if;
-    v_entered := tidegate_internal.enter_queue(queue, array[id], v_high_water, '-infinity', v_first);
-    if v_entered.numbers is null then
-      if idempotency_key is not null then
-        delete from tidegate.dedup as d where d.scope = v_scope and d.key = idempotency_key;
+    <<entry>>
+    begin
+      case queue
+        -- each queue
+        when 'QUEUE' then
+          select
+            s.last_value - (not s.is_called)::integer,
+            coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) + v_high_water,
+            coalesce(pg_sequence_last_value('tidegate.head_QUEUE'), 0),
+            pg_sequence_last_value('tidegate.surveyed_QUEUE')
+          into v_last, v_to, v_head, v_surveyed
+          from pgmq.q_QUEUE_msg_id_seq as s;
+          -- Without room, or with the offset of a sequence that has been set back.
+          exit entry when v_last not between v_to - v_high_water and v_to - 1;
+          if v_last - v_head >= 8192 or v_surveyed > 0 and v_last - v_head >= 256 then
+            queue_position := greatest(0, v_last + 1 - greatest(v_head, v_surveyed));
+          else
+            queue_position := tidegate_internal.entry_position(queue, v_last);
+          end if;
+          if v_first is not true and pg_current_xact_id_if_assigned() is not null then
+            perform tidegate_internal.announce_draw(queue, 1, v_last);
+          end if;
+          v_number := nextval('pgmq.q_QUEUE_msg_id_seq');
+          exit entry when v_number > v_to;
+          insert into pgmq.q_QUEUE (msg_id, vt, message)
+          overriding system value
+          values (v_number, '-infinity', jsonb_build_object('id', id));
+        -- end of each queue
+        else perform tidegate_internal.refuse_queue(queue);
+      end case;
+      retry_after_seconds := greatest(
+        v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
+      );
+      with counted as (
+        insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
+        values (submit.kind, 'processing', 1, 1)
+      )
+      insert into tidegate.request (
+        id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
+        submitter, eta_seconds, payload
+      ) values (
+        submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_number, v_now, v_now,
+        v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload
+      );
+      if queue_position = 0 then
+        perform pg_notify('tidegate_queue', queue);
       end if;
-      exit plain;
+      if v_number = v_to then
+        perform tidegate_internal.gate_evaluate(v_gate, 'accepting');
+      end if;
+      return next;
+      return;
+    end;
+    -- The number is void, or none was drawn: the key stands for no request.
+    if idempotency_key is not null then
+      delete from tidegate.dedup as d where d.scope = v_scope and d.key = idempotency_key;
     end if;
-    queue_position := v_entered.waiting;
-    retry_after_seconds := greatest(
-      v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
-    );
-    with counted as (
-      insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
-      values (submit.kind, 'processing', 1, 1)
-    )
-    insert into tidegate.request (
-      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
-      submitter, eta_seconds, payload
-    ) values (
-      submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_entered.numbers[1], v_now,
-      v_now, v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload
-    );
-    if queue_position = 0 then
-      perform pg_notify('tidegate_queue', queue);
-    end if;
-    if v_entered.fills then
-      perform tidegate_internal.gate_evaluate(v_gate, 'accepting');
-    end if;
-    return next;
-    return;
   end;
 
   return query select

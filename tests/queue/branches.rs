@@ -74,10 +74,10 @@ async fn recover_builds_the_branches_again() {
         .execute(
             "do $$ begin
                execute replace(
-                 pg_get_functiondef('tidegate_internal.enter_queue'::regproc), '-- queue tx', '-- queue gone'
+                 pg_get_functiondef('tidegate.submit'::regproc), '-- queue tx', '-- queue gone'
                );
                execute replace(
-                 pg_get_functiondef('tidegate_internal.enter_queue'::regproc), 'when ''tx''', 'when ''gone'''
+                 pg_get_functiondef('tidegate.submit'::regproc), 'when ''tx''', 'when ''gone'''
                );
              end $$",
         )

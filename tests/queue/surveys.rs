@@ -489,3 +489,39 @@ async fn a_submission_to_a_drained_queue_is_told_that_it_is_first_whatever_the_l
         while !session.claim("tx", 5_000).await.is_empty() {}
     }
 }
+
+/// A submission goes by the head that claims leave behind; nothing is claimed between a step and the position it tells.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_behind_hundreds_is_told_what_claims_and_releases_have_left() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 2_000).await;
+    survey(&database).await;
+    let mut session = Session::open(&database).await;
+    let told = "select queue_position from tidegate.submit('direct', '{}')";
+    assert_eq!(session.text(told).await, "2000");
+
+    let held = session.claim("tx", 700).await;
+    assert_eq!(session.text(told).await, "1301");
+    session.texts(&settle("release", &held, "")).await;
+    assert_eq!(session.text(told).await, "2002");
+
+    let mut other = Session::begin(&database).await;
+    assert_eq!(other.claim("tx", 700).await.len(), 700);
+    other.rollback().await;
+    survey(&database).await;
+    assert_eq!(session.text(told).await, "2003");
+
+    // Numbers that were drawn in vain, in a queue without a survey, are behind the head once it is claimed.
+    let mut void = Session::begin(&database).await;
+    void.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[3000]))")
+        .await;
+    void.rollback().await;
+    let mut held = Vec::new();
+    while held.len() < 2_004 {
+        held.extend(session.claim("tx", 500).await);
+    }
+    submit_many(&database, "direct", 400).await;
+    assert_eq!(session.claim("tx", 100).await.len(), 100);
+    assert_eq!(session.text(told).await, "300");
+    assert_exact(&database).await;
+}
