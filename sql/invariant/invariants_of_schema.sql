@@ -37,7 +37,7 @@ from unnest(array[
   'request request_guard', 'request request_guard_of_identity', 'request request_guard_of_inserts',
   'request request_guard_of_sends', 'request request_guard_of_times', 'request request_guard_of_updates',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
-  'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
+  'request request_removal', 'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
   'setting submit_terms', 'webhook_host webhook_host_secret'
 ]) as g(name)

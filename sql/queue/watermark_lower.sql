@@ -1,5 +1,5 @@
--- watermark_lower: Lowers the watermarks and the head of a queue, and the watermarks of its kinds, to a message that was
--- put back.
+-- watermark_lower: Lowers the watermarks and the head of a queue, and the watermarks of its kinds, to a message that
+-- was put back.
 --
 -- The calling function holds the queue's advisory lock `watermark`. Above READ COMMITTED the snapshot is older than
 -- that lock, so rows of `kind_watermark` may be missing from it. Then the queue's epoch is advanced, which voids all

@@ -3,7 +3,7 @@
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
--- awaited; so a hand edit keeps its deadline.
+-- awaited, and writes a delivery for each request that ended and has a callback URL; so hand edits have both.
 create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
@@ -98,6 +98,21 @@ begin
       offset 0 -- `bin` is computed once, not for each of its counts
     ) as e
     group by e.kind;
+
+    -- Nothing here raises: an invalid URL, written by hand, fails its delivery and not the request.
+    if exists (select from tidegate.kind as k where k.callback_url is not null)
+      or exists (select from new_rows as r where r.callback_url is not null)
+    then
+      insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
+      select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'),
+        tidegate.clock()
+      from new_rows as r
+      join tidegate.kind as k on k.name = r.kind
+      cross join lateral (select coalesce(r.callback_url, k.callback_url)) as u(url)
+      where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
+        and u.url is not null
+      on conflict do nothing;
+    end if;
   end if;
 
   if not v_steps.old <@ '{receipt_received}' and exists (select from tidegate.gate as g where g.queue is null) then

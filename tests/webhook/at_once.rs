@@ -94,7 +94,7 @@ async fn under_concurrent_actions_each_end_is_delivered_once_without_deadlocks()
         let mut random = StdRng::seed_from_u64(u64::from(seed) * 10 + actor);
         actors.push(tokio::spawn(async move {
             let mut errors = Vec::new();
-            for round in 0..campaign(40, 150) {
+            for round in 0..campaign(100, 150) {
                 if round % 15 == 0 {
                     submit(&mut session, &shared).await;
                 }
@@ -126,7 +126,7 @@ async fn under_concurrent_actions_each_end_is_delivered_once_without_deadlocks()
     let ended = database
         .number("select count(*) from tidegate.request_event where to_status in ('completed', 'timed_out', 'failure')")
         .await;
-    assert!(ended > campaign(12, 50), "only {ended} requests came to their end");
+    assert!(ended > campaign(20, 50), "only {ended} requests came to their end");
     let told = database
         .number("select count(*) from public.told join tidegate.request_event as e using (request_id) where e.to_status in ('completed', 'timed_out', 'failure')")
         .await;
