@@ -141,8 +141,13 @@ begin
       if queue_position = 0 then
         perform pg_notify('tidegate_queue', queue);
       end if;
-      if v_number = v_to then
-        perform tidegate_internal.gate_evaluate(v_gate, 'accepting');
+      if v_number >= v_to - v_high_water / 8 then
+        if v_number = v_to then
+          perform tidegate_internal.gate_evaluate(v_gate, 'accepting');
+        elsif v_number = v_to - v_high_water / 8 then
+          -- One submission refreshes the offset, before all that are under way run out of numbers.
+          perform tidegate_internal.refresh_offset(queue, false);
+        end if;
       end if;
       return next;
       return;

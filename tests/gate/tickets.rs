@@ -14,7 +14,7 @@ use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::{
     TestDatabase, campaign, eventually,
-    race::{DEPTH, Session, sound, submit_many},
+    race::{DEPTH, Session, settle, sound, submit_many},
 };
 
 const HIGH_WATER: i64 = 100;
@@ -423,6 +423,29 @@ async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_t
     open.commit().await;
     assert_eq!(other.texts(fill).await.len(), 90);
     sound(&database).await;
+}
+
+/// The numbers would run out at the high mark, and each submission under way would then count.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_submission_counts_what_was_drained_before_the_numbers_run_out() {
+    const ALMOST: i64 = HIGH_WATER - HIGH_WATER / 8;
+    let database = stage().await;
+    let mut worker = Session::open(&database).await;
+    let mut session = Session::open(&database).await;
+    submit_many(&database, "direct", 40).await;
+    let held = worker.claim("tx", 30).await;
+    worker.texts(&settle("settle_rejected", &held, "null")).await;
+
+    let dead = "select coalesce(pg_sequence_last_value('tidegate.offset_tx'), 0)";
+    for number in 41..=ALMOST {
+        assert_eq!(database.number(dead).await, 0, "before number {number}");
+        let outcome = session
+            .text("select outcome from tidegate.submit('direct', '{}')")
+            .await;
+        assert_eq!(outcome, "accepted");
+    }
+    assert_eq!(database.number(dead).await, 30);
+    assert_eq!(database.number(DEPTH).await, ALMOST - 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
