@@ -95,6 +95,7 @@ begin
           limit 1
         ));
       elsif first is not null then
+        -- An estimate for submissions: too high if this claim rolls back, until the next one.
         perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
       end if;
     -- end of each queue

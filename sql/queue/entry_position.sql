@@ -2,7 +2,8 @@
 -- drawn.
 --
 -- A few hundred are counted. More are estimated from the last survey, some seconds old, and by the numbers drawn since
--- then, but no more than there are from the head on. `submit` makes that estimate itself.
+-- then, but no more than there are from the head on. `submit` makes that estimate itself. The callers set the other
+-- planner settings: once, because a setting costs as much as a small query.
 create or replace function tidegate_internal.entry_position(p_queue text, p_last bigint)
   returns bigint language plpgsql
   -- A plan that is kept may have been made for empty tables: along the index it serves full ones, too.

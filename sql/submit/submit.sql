@@ -72,6 +72,7 @@ begin
       ) or exists (select from tidegate.gate as c where c.submitter = submit.submitter);
     end if;
     if idempotency_key is not null then
+      -- The key's row gives the transaction an id before its first draw, which needs no announcement.
       v_first := pg_current_xact_id_if_assigned() is null;
       -- Set by `submit_group`: how long a key may wait for another transaction.
       v_patience := nullif(current_setting('tidegate.key_patience_ms', true), '');
