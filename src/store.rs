@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// The same database over a pool of its own, connected when it is first used: its statements never wait for a
-    /// connection that other callers use.
+    /// connection that other callers use. It ends when this store's pool is closed.
     #[must_use]
     pub fn with_own_pool(&self, connections: u32) -> Self {
         Self {

@@ -134,6 +134,8 @@ pub enum WorkerError {
 /// The parts of a worker that its queues share.
 struct Shared {
     store: Store,
+    /// Over sessions that only claim: in any other, the first claim of a session would meet no plan.
+    claims: Store,
     stages: Stages,
     options: WorkerOptions,
     wakeups: Wakeups,
@@ -152,7 +154,8 @@ struct ServedQueue {
 
 /// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///
-/// An unavailable database is waited for. A connection beyond the store's pool listens; each queue uses two or three.
+/// An unavailable database is waited for. Beyond the store's pool, a connection listens and one for each queue claims.
+/// Of the pool, each queue uses one or two.
 ///
 /// # Errors
 ///
@@ -219,7 +222,9 @@ async fn work(
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
     let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
     helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
+    let sessions = u32::try_from(served.len()).unwrap_or(u32::MAX);
     let shared = Arc::new(Shared {
+        claims: store.with_own_pool(sessions),
         store,
         stages,
         options,

@@ -19,11 +19,23 @@ create or replace function tidegate.claim_readiness(
   )
   language plpgsql security definer as $$
 declare
+  v_limits  record;
   v_taken   record;
   v_claimed integer;
 begin
-  v_taken := tidegate_internal.claim_take(claim_readiness.queue, 'readiness', batch, lease_for, kinds);
+  v_limits := tidegate_internal.claim_limits(claim_readiness.queue, 'readiness', batch, lease_for, kinds);
+  if v_limits.batch <= 0 then
+    return;
+  end if;
+  if v_limits.breakers is null then
+    v_taken := tidegate_internal.take_messages(claim_readiness.queue, v_limits.batch, v_limits.now, v_limits.kinds);
+  else
+    v_taken := tidegate_internal.take_unblocked(
+      claim_readiness.queue, v_limits.batch, v_limits.now, v_limits.kinds, v_limits.breakers
+    );
+  end if;
   if v_taken.ids is null then
+    perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', lease_for, 0, v_limits, v_taken);
     return;
   end if;
 
@@ -34,11 +46,11 @@ begin
       update tidegate.request as r
       set
         previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1,
-        lease = v_taken.token
+        lease = v_limits.token
       from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_readiness.queue
         and r.req_status = 'queued'
-        and r.lease is null and (least(r.readiness_deadline_at, r.deadline_at) <= v_taken.now) is not true
+        and r.lease is null and (least(r.readiness_deadline_at, r.deadline_at) <= v_limits.now) is not true
         and (r.readiness_attempt = 0 or r.readiness_attempt - r.readiness_waits < (
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
         ))
@@ -48,7 +60,7 @@ begin
       -- mostly go in the order of the claim.
       insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
       select
-        v_taken.token, claim_readiness.queue, claim_readiness.worker, tidegate.clock(), tidegate.clock() + lease_for,
+        v_limits.token, claim_readiness.queue, claim_readiness.worker, tidegate.clock(), tidegate.clock() + lease_for,
         ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
       from claimed as c
       having count(*) > 0
@@ -57,21 +69,21 @@ begin
       select * from tidegate.policy_in_force as p where p.stage = 'readiness'
     )
     select
-      row(claim_readiness.queue, v_taken.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      p.attempts + c.readiness_waits, v_taken.now, v_taken.now, c.deadline_at, c.submitter,
+      row(claim_readiness.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
+      p.attempts + c.readiness_waits, v_limits.now, v_limits.now, c.deadline_at, c.submitter,
       -- A call may last until the request's deadline at most.
       case
-        when c.deadline_at >= v_taken.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
-        else greatest(1, ceil(extract(epoch from c.deadline_at - v_taken.now) * 1000))::integer
+        when c.deadline_at >= v_limits.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
+        else greatest(1, ceil(extract(epoch from c.deadline_at - v_limits.now) * 1000))::integer
       end, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_taken.breakers).probed), false), p.timeout_mode = 'adaptive'
+      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join policies as p on p.kind = c.kind
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
-  perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', lease_for, v_claimed, v_taken);
+  perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;
 select tidegate_internal.allow('claim_readiness', '{worker,admin}');
-select tidegate_internal.plan_along_indexes('claim_readiness');
+select tidegate_internal.plan_along_indexes('claim_readiness', 'sort');

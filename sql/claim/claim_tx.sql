@@ -21,11 +21,23 @@ create or replace function tidegate.claim_tx(
   )
   language plpgsql security definer as $$
 declare
+  v_limits  record;
   v_taken   record;
   v_claimed integer;
 begin
-  v_taken := tidegate_internal.claim_take(claim_tx.queue, 'tx', batch, lease_for, kinds);
+  v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
+  if v_limits.batch <= 0 then
+    return;
+  end if;
+  if v_limits.breakers is null then
+    v_taken := tidegate_internal.take_messages(claim_tx.queue, v_limits.batch, v_limits.now, v_limits.kinds);
+  else
+    v_taken := tidegate_internal.take_unblocked(
+      claim_tx.queue, v_limits.batch, v_limits.now, v_limits.kinds, v_limits.breakers
+    );
+  end if;
   if v_taken.ids is null then
+    perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, 0, v_limits, v_taken);
     return;
   end if;
 
@@ -37,10 +49,10 @@ begin
       set
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1,
         cause = 'claimed', tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1,
-        lease = v_taken.token
+        lease = v_limits.token
       from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
-        and r.lease is null and (r.deadline_at <= v_taken.now) is not true
+        and r.lease is null and (r.deadline_at <= v_limits.now) is not true
         and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
         ))
@@ -50,7 +62,7 @@ begin
       -- mostly go in the order of the claim.
       insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
       select
-        v_taken.token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
+        v_limits.token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
         ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
       from claimed as c
       having count(*) > 0
@@ -59,28 +71,28 @@ begin
       select * from tidegate.policy_in_force as p where p.stage = 'tx'
     )
     select
-      row(claim_tx.queue, v_taken.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,
+      row(claim_tx.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,
       p.attempts + c.tx_unsent,
       case
-        when v_taken.tat_ns is null then v_taken.now
-        else greatest(v_taken.now, to_timestamp((
-          v_taken.tat_ns + (row_number() over (order by c.msg_id) - 1) * v_taken.interval_ns - v_taken.tolerance_ns
+        when v_limits.tat_ns is null then v_limits.now
+        else greatest(v_limits.now, to_timestamp((
+          v_limits.tat_ns + (row_number() over (order by c.msg_id) - 1) * v_limits.interval_ns - v_limits.tolerance_ns
         ) / 1000 / 1000000.0))
       end,
-      v_taken.now, c.deadline_at, c.submitter,
+      v_limits.now, c.deadline_at, c.submitter,
       -- A call may last until the request's deadline at most.
       case
-        when c.deadline_at >= v_taken.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
-        else greatest(1, ceil(extract(epoch from c.deadline_at - v_taken.now) * 1000))::integer
-      end, v_taken.tat_ns is not null,
+        when c.deadline_at >= v_limits.now + p.timeout_ms * interval '1 ms' then p.timeout_ms
+        else greatest(1, ceil(extract(epoch from c.deadline_at - v_limits.now) * 1000))::integer
+      end, v_limits.tat_ns is not null,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_taken.breakers).probed), false), p.timeout_mode = 'adaptive'
+      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join policies as p on p.kind = c.kind
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
-  perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_taken);
+  perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;
 select tidegate_internal.allow('claim_tx', '{worker,admin}');
-select tidegate_internal.plan_along_indexes('claim_tx');
+select tidegate_internal.plan_along_indexes('claim_tx', 'sort');

@@ -13,7 +13,10 @@ declare
   v_next    timestamptz;
   v_free    timestamptz;
   -- Null where they are all of the queue's kinds: then no request is read for its kind.
-  v_kinds   text[] := tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds);
+  v_kinds   text[] := case when exists (
+    select from tidegate_internal.kinds_of_queue(v_queue.name, v_queue.stage) as k(name)
+    where k.name <> all(claim_wait_ms.kinds)
+  ) then claim_wait_ms.kinds end;
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;

@@ -67,10 +67,6 @@ begin
   perform tidegate_internal.put_back(p_queue, array_agg(h.msg_id), array_agg(h.id))
   from unnest(v_held.msg_ids, v_held.ids) as h(msg_id, id)
   where h.msg_id <> all(coalesce(msg_ids, '{}'));
-  -- Requests that the claim takes count once they name its lease: `claim_finish` evaluates the gate again.
-  if v_held.ended is not null and msg_ids is null then
-    perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
-  end if;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('reap');

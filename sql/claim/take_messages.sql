@@ -22,19 +22,14 @@ create or replace function tidegate_internal.take_messages(
   language plpgsql as $$
 declare
   v_due_limit constant integer := 2000;
+  v_reaped    timestamptz;
+  v_lapsed    boolean;
+  v_due       boolean;
+  v_fresh     boolean;
+  v_ids       uuid[];
+  v_msg_ids   bigint[];
 begin
   reaped := false;
-  if exists (
-    select from tidegate.claim as c
-    where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now
-  ) then
-    select r.msg_ids, r.ids, r.reaped into msg_ids, ids, reaped
-    from tidegate_internal.reap(p_queue, p_limit, p_now, p_kinds) as r;
-    if reaped then
-      return;
-    end if;
-  end if;
-
   case p_queue
     -- each queue
     when 'QUEUE' then
@@ -44,63 +39,92 @@ begin
         start := greatest(mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is
-      -- no condition of the index on it where a few messages are found by their numbers.
-      with due as materialized (
-        select m.msg_id, m.vt
-        from pgmq.q_QUEUE as m
-        where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now and (p_kinds is null or (
-          select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-        ) is not false)
-        order by m.vt
-        limit v_due_limit
-      ), due_taken as materialized (
-        select m.ctid, m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start and coalesce(m.vt <= p_now, false)
-        order by m.msg_id
-        limit p_limit
-        for update skip locked
-      ), fresh_taken as materialized (
-        select m.ctid, m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= start and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
-          select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-        ) is not false)
-        order by m.msg_id
-        limit p_limit - (select count(*) from due_taken)
-        for update skip locked
-      ), taken as (
-        delete from pgmq.q_QUEUE as m
-        -- A row that is locked stays in its place.
-        where m.ctid = any(array(
-          select due_taken.ctid from due_taken union all select fresh_taken.ctid from fresh_taken
-        ))
-        returning m.msg_id, tidegate.message_request_id(m.message) as id
-      )
+      v_reaped := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
+      -- Idle workers look often, and each of the statements that take messages costs more than this one. The time is no
+      -- condition of the index on it where messages are found by their numbers.
       select
-        array_agg(h.msg_id), array_agg(h.id),
-        -- Not past the messages it took: it may roll back. The next claim passes them.
-        (select min(due.vt) - interval '1 microsecond' from due),
-        (select min(fresh_taken.msg_id) from fresh_taken)
-      into msg_ids, ids, due_to, first
-      from (select taken.msg_id, taken.id from taken order by taken.msg_id) as h;
+        exists (select from tidegate.claim as c where c.queue = p_queue and c.until > v_reaped and c.until <= p_now),
+        exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now),
+        exists (select from pgmq.q_QUEUE as m where m.msg_id >= start and coalesce(m.vt <= p_now, false))
+      into v_lapsed, v_due, v_fresh;
 
-      if p_kinds is not null then
-        due_to := least(due_to, (
-          select m.vt - interval '1 microsecond'
+      if v_lapsed then
+        select r.msg_ids, r.ids, r.reaped into msg_ids, ids, reaped
+        from tidegate_internal.reap(p_queue, p_limit, p_now, p_kinds) as r;
+        if reaped then
+          return;
+        end if;
+      end if;
+
+      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. A row that is
+      -- locked stays in its place.
+      if v_due then
+        with due as materialized (
+          select m.msg_id, m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now
+          where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now and (p_kinds is null or (
+            select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+          ) is not false)
           order by m.vt
-          limit 1
-        ));
-      elsif first is not null then
-        -- An estimate for submissions: too high if this claim rolls back, until the next one.
-        perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
+          limit v_due_limit
+        ), chosen as materialized (
+          select m.ctid
+          from pgmq.q_QUEUE as m
+          where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start
+            and coalesce(m.vt <= p_now, false)
+          order by m.msg_id
+          limit p_limit
+          for update skip locked
+        ), taken as (
+          delete from pgmq.q_QUEUE as m
+          where m.ctid = any(array(select chosen.ctid from chosen))
+          returning m.msg_id, tidegate.message_request_id(m.message) as id
+        )
+        select
+          array_agg(t.msg_id), array_agg(t.id),
+          -- Not past the messages it took: it may roll back. The next claim passes them.
+          (select min(due.vt) - interval '1 microsecond' from due)
+        into msg_ids, ids, due_to
+        from (select taken.msg_id, taken.id from taken order by taken.msg_id) as t;
+        if p_kinds is not null then
+          due_to := least(due_to, (
+            select m.vt - interval '1 microsecond'
+            from pgmq.q_QUEUE as m
+            where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now
+            order by m.vt
+            limit 1
+          ));
+        end if;
+      end if;
+
+      if v_fresh and cardinality(msg_ids) >= p_limit is not true then
+        with chosen as materialized (
+          select m.ctid
+          from pgmq.q_QUEUE as m
+          where m.msg_id >= start and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
+            select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+          ) is not false)
+          order by m.msg_id
+          limit p_limit - coalesce(cardinality(msg_ids), 0)
+          for update skip locked
+        ), taken as (
+          delete from pgmq.q_QUEUE as m
+          where m.ctid = any(array(select chosen.ctid from chosen))
+          returning m.msg_id, tidegate.message_request_id(m.message) as id
+        )
+        select array_agg(t.msg_id), array_agg(t.id)
+        into v_msg_ids, v_ids
+        from (select taken.msg_id, taken.id from taken order by taken.msg_id) as t;
+        first := v_msg_ids[1];
+        msg_ids := msg_ids || v_msg_ids;
+        ids := ids || v_ids;
+        if p_kinds is null and first is not null then
+          -- An estimate for submissions: too high if this claim rolls back, until the next one.
+          perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
+        end if;
       end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('take_messages', 'sort');

@@ -8,6 +8,7 @@ create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
   v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}';
+  v_left   constant tidegate.request_status[] := v_ends || '{receipt_received}';
   v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
   v_steps  record;
 begin
@@ -115,12 +116,15 @@ begin
     end if;
   end if;
 
-  if not v_steps.old <@ '{receipt_received}' and exists (select from tidegate.gate as g where g.queue is null) then
-    perform tidegate_internal.quota_leave(array(
-      select r.id from new_rows as r
-      where r.previous_status in ('queued', 'processing', 'tx_in_flight')
-        and r.req_status not in ('queued', 'processing', 'tx_in_flight')
-    ));
+  -- In two steps: an expression with a subquery costs twenty times as much as one without.
+  if v_steps.new && v_left and not v_steps.old <@ '{receipt_received}' then
+    if exists (select from tidegate.gate as g where g.queue is null) then
+      perform tidegate_internal.quota_leave(array(
+        select r.id from new_rows as r
+        where r.previous_status in ('queued', 'processing', 'tx_in_flight')
+          and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+      ));
+    end if;
   end if;
   if 'receipt_received' = any(v_steps.old) then
     delete from tidegate.awaiting_response as a

@@ -84,6 +84,9 @@ impl Connections {
 
     async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
         if let Some(leader) = &self.leader {
+            if leader.is_closed() {
+                return Err(sqlx::Error::PoolClosed.into());
+            }
             database::redirect(pool, &leader.connect_options());
         }
         let server = pool.connect_options();

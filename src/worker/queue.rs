@@ -199,10 +199,10 @@ impl QueueWorker {
         let ServedQueue {
             shared, name, stage, ..
         } = &*self.queue;
-        let Shared { store, options, .. } = &**shared;
+        let Shared { claims, options, .. } = &**shared;
         let asked_at = Instant::now();
         let (kinds, lease) = (Some(self.kinds.as_slice()), options.lease);
-        let claimed = store.claim(*stage, name, &options.name, room, lease, kinds).await?;
+        let claimed = claims.claim(*stage, name, &options.name, room, lease, kinds).await?;
         if *stage == Stage::Tx {
             let sending = claimed.iter().map(|claimed| (claimed.request.id, Status::TxInFlight));
             shared.announcer.note(sending);
@@ -219,7 +219,7 @@ impl QueueWorker {
         if pause < ASK_WHEN {
             return pause;
         }
-        let wait = self.queue.shared.store.claim_wait(&self.queue.name, &self.kinds).await;
+        let wait = self.queue.shared.claims.claim_wait(&self.queue.name, &self.kinds).await;
         wait.map_or(pause, |wait| wait.clamp(IDLE_PAUSE, pause))
     }
 

@@ -93,17 +93,17 @@ const MUTANTS: [Mutant; 17] = [
     Mutant {
         name: "a claim with one slot too many",
         changes: &[(
-            "claim_take",
-            "v_queue.max_concurrency - tidegate_internal.held_count(",
-            "v_queue.max_concurrency + 1 - tidegate_internal.held_count(",
+            "claim_limits",
+            "v_concurrency - tidegate_internal.held_count(",
+            "v_concurrency + 1 - tidegate_internal.held_count(",
         )],
     },
     Mutant {
         name: "a claim in the other order",
         changes: &[(
             "take_messages",
-            "order by m.msg_id\n        limit p_limit - (",
-            "order by m.msg_id desc\n        limit p_limit - (",
+            "order by m.msg_id\n          limit p_limit - coalesce(",
+            "order by m.msg_id desc\n          limit p_limit - coalesce(",
         )],
     },
     Mutant {
