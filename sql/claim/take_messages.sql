@@ -25,7 +25,7 @@ declare
   v_reaped    timestamptz;
   v_lapsed    boolean;
   v_due       boolean;
-  v_fresh     boolean;
+  v_next      bigint;
   v_ids       uuid[];
   v_msg_ids   bigint[];
 begin
@@ -40,13 +40,19 @@ begin
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_reaped := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
-      -- Idle workers look often, and each of the statements that take messages costs more than this one. The time is no
-      -- condition of the index on it where messages are found by their numbers.
+      -- Idle workers look often, and each of the statements that take messages costs more than this one. Where messages
+      -- are found by their numbers, the time is no condition of the index on it.
       select
         exists (select from tidegate.claim as c where c.queue = p_queue and c.until > v_reaped and c.until <= p_now),
         exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now),
-        exists (select from pgmq.q_QUEUE as m where m.msg_id >= start and coalesce(m.vt <= p_now, false))
-      into v_lapsed, v_due, v_fresh;
+        (
+          select m.msg_id
+          from pgmq.q_QUEUE as m
+          where m.msg_id >= start and coalesce(m.vt <= p_now, false)
+          order by m.msg_id
+          limit 1
+        )
+      into v_lapsed, v_due, v_next;
 
       if v_lapsed then
         select r.msg_ids, r.ids, r.reaped into msg_ids, ids, reaped
@@ -97,11 +103,11 @@ begin
         end if;
       end if;
 
-      if v_fresh and cardinality(msg_ids) >= p_limit is not true then
+      if v_next is not null and cardinality(msg_ids) >= p_limit is not true then
         with chosen as materialized (
           select m.ctid
           from pgmq.q_QUEUE as m
-          where m.msg_id >= start and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
+          where m.msg_id >= v_next and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
             select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
           ) is not false)
           order by m.msg_id
