@@ -134,7 +134,7 @@ pub enum WorkerError {
 /// The parts of a worker that its queues share.
 struct Shared {
     store: Store,
-    /// Over sessions that only claim: in any other, the first claim of a session would meet no plan.
+    /// Over sessions of its own: the first claim of a session has to plan, and takes several times as long as the next.
     claims: Store,
     stages: Stages,
     options: WorkerOptions,

@@ -39,6 +39,8 @@ begin
     where q.name = p_queue and q.stage = p_stage;
     if not found then
       perform tidegate_internal.require_queue(p_queue, p_stage);
+      -- It was made just now: its limits are not read yet.
+      continue;
     end if;
     if v_paused or 0 in (v_per_seconds, v_concurrency) or p_batch > 0 is not true then
       return;

@@ -40,8 +40,8 @@ begin
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_reaped := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
-      -- Idle workers look often, and each of the statements that take messages costs more than this one. Where messages
-      -- are found by their numbers, the time is no condition of the index on it.
+      -- An idle worker looks often: a claim that finds nothing ends with this statement. `coalesce` keeps a search by
+      -- number off the index on the time.
       select
         exists (select from tidegate.claim as c where c.queue = p_queue and c.until > v_reaped and c.until <= p_now),
         exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now),

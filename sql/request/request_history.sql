@@ -116,7 +116,7 @@ begin
     end if;
   end if;
 
-  -- In two steps: an expression with a subquery costs twenty times as much as one without.
+  -- In two steps, because an expression with a subquery runs as a statement.
   if v_steps.new && v_left and not v_steps.old <@ '{receipt_received}' then
     if exists (select from tidegate.gate as g where g.queue is null) then
       perform tidegate_internal.quota_leave(array(
