@@ -26,8 +26,7 @@ declare
   v_lapsed    boolean;
   v_due       boolean;
   v_next      bigint;
-  v_ids       uuid[];
-  v_msg_ids   bigint[];
+  v_requests  text[];
 begin
   reaped := false;
   case p_queue
@@ -84,14 +83,14 @@ begin
         ), taken as (
           delete from pgmq.q_QUEUE as m
           where m.ctid = any(array(select chosen.ctid from chosen))
-          returning m.msg_id, tidegate.message_request_id(m.message) as id
+          returning m.msg_id, m.message ->> 'id' as request
         )
         select
-          array_agg(t.msg_id), array_agg(t.id),
+          array_agg(t.msg_id), array_agg(t.request),
           -- Not past the messages it took: it may roll back. The next claim passes them.
           (select min(due.vt) - interval '1 microsecond' from due)
-        into msg_ids, ids, due_to
-        from (select taken.msg_id, taken.id from taken order by taken.msg_id) as t;
+        into msg_ids, v_requests, due_to
+        from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
         if p_kinds is not null then
           due_to := least(due_to, (
             select m.vt - interval '1 microsecond'
@@ -116,14 +115,11 @@ begin
         ), taken as (
           delete from pgmq.q_QUEUE as m
           where m.ctid = any(array(select chosen.ctid from chosen))
-          returning m.msg_id, tidegate.message_request_id(m.message) as id
+          returning m.msg_id, m.message ->> 'id' as request
         )
-        select array_agg(t.msg_id), array_agg(t.id)
-        into v_msg_ids, v_ids
-        from (select taken.msg_id, taken.id from taken order by taken.msg_id) as t;
-        first := v_msg_ids[1];
-        msg_ids := msg_ids || v_msg_ids;
-        ids := ids || v_ids;
+        select msg_ids || array_agg(t.msg_id), v_requests || array_agg(t.request), min(t.msg_id)
+        into msg_ids, v_requests, first
+        from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
         if p_kinds is null and first is not null then
           -- An estimate for submissions: too high if this claim rolls back, until the next one.
           perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
@@ -132,5 +128,6 @@ begin
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
+  ids := tidegate_internal.message_request_ids(v_requests);
 end;
 $$;

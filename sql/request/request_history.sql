@@ -71,17 +71,21 @@ begin
     select
       e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
       count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
+      -- A bound belongs to its bin, as in Prometheus' histograms.
       array[
-        count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
-        count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
-        count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
+        count(*) filter (where e.error_ms <= -30000),
+        count(*) filter (where e.error_ms > -30000 and e.error_ms <= -5000),
+        count(*) filter (where e.error_ms > -5000 and e.error_ms <= -1000),
+        count(*) filter (where e.error_ms > -1000 and e.error_ms <= 0),
+        count(*) filter (where e.error_ms > 0 and e.error_ms <= 1000),
+        count(*) filter (where e.error_ms > 1000 and e.error_ms <= 5000),
+        count(*) filter (where e.error_ms > 5000 and e.error_ms <= 30000),
+        count(*) filter (where e.error_ms > 30000)
       ],
       count(e.p90_held), count(*) filter (where e.p90_held)
     from (
       select
-        r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
-        -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
-        width_bucket(took.ms - 1000 * took.eta_seconds - 1, '{-30000,-5000,-1000,0,1000,5000,30000}'::bigint[]) as bin
+        r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held
       from new_rows as r
       cross join lateral (
         select
@@ -93,10 +97,10 @@ begin
           end as answer_ms,
           -- A cancelled request is not compared with its ETA.
           case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
-          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
+          case when r.cause <> 'cancelled' then r.eta_p90_ms::bigint end as eta_p90_ms
       ) as took
       where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
-      offset 0 -- `bin` is computed once, not for each of its counts
+      offset 0 -- computed once, not for each aggregate
     ) as e
     group by e.kind;
 

@@ -54,11 +54,11 @@ begin
   with moved as (
     update tidegate.request as r
     set
-      req_status = (case
-        when h.taken is not null then 'failure'
+      req_status = case
+        when h.taken is not null then 'failure'::tidegate.request_status
         when r.flow = 'direct' and responses[h.place] is not null then 'completed'
         else 'receipt_received'
-      end)::tidegate.request_status,
+      end,
       previous_status = r.req_status, transition_no = r.transition_no + 1,
       receipt_received_at = case
         when h.taken is null and (r.flow <> 'direct' or responses[h.place] is null) then v_now

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use sqlx::{FromRow, PgConnection, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, PgConnection, postgres::PgRow, types::Json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
     Moved, Store,
-    columns::{count, from_milliseconds, milliseconds},
+    columns::{Columns, count, from_milliseconds, milliseconds},
 };
 use crate::{
     error::{Result, StoreError},
@@ -56,39 +56,53 @@ pub struct Hedging {
 
 impl FromRow<'_, PgRow> for Claimed {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
-        let length = |column| Ok::<_, sqlx::Error>(row.try_get::<Option<i32>, _>(column)?.map(from_milliseconds));
-        let is_probe: bool = row.try_get("probe")?;
-        let (max, share) = (count(row.try_get("hedge_max")?), row.try_get("hedge_share")?);
-        // A probe of a broken downstream is made once.
-        let hedge_after = length("hedge_after_ms")?.filter(|_| max > 0 && !is_probe);
-        let phases = length("connect_ms")?
-            .zip(length("first_byte_ms")?)
-            .zip(length("body_ms")?);
-        let lease = Lease::from_row(row)?;
+        let mut columns = Columns::of(row);
+        let lease = Lease {
+            token: columns.next()?,
+            id: columns.next()?,
+        };
         Ok(Self {
             lease,
             request: Request {
                 id: RequestId(lease.id),
-                kind: row.try_get("kind")?,
-                payload: row.try_get::<Json<_>, _>("payload")?.0,
-                attempt: count(row.try_get("attempt")?),
-                attempts_max: count(row.try_get("attempts_max")?),
-                deadline_at: row.try_get("deadline_at")?,
-                submitter: row.try_get("submitter")?,
-                phases: phases.map(|((connect, first_byte), body)| Phases {
-                    connect,
-                    first_byte,
-                    body,
-                }),
+                kind: columns.next()?,
+                payload: columns.next::<Json<_>>()?.0,
+                attempt: count(columns.next()?),
+                attempts_max: count(columns.next()?),
+                deadline_at: columns.next()?,
+                submitter: columns.next()?,
+                phases: Phases::read(&mut columns)?,
                 lease_token: lease.token,
                 cancellation: CancellationToken::new(),
             },
-            slot: Slot::reserved(row.try_get("reserved_at_us")?, row.try_get("send_in_us")?),
-            timeout: from_milliseconds(row.try_get::<i32, _>("timeout_ms")?),
-            hedging: hedge_after.map(|after| Hedging { after, max, share }),
-            policy_version: row.try_get("policy_version")?,
-            adaptive: row.try_get("adaptive")?,
+            slot: Slot::reserved(columns.next()?, columns.next()?),
+            timeout: from_milliseconds(columns.next::<i32>()?),
+            hedging: Hedging::read(&mut columns)?,
+            policy_version: columns.next()?,
+            adaptive: columns.next()?,
         })
+    }
+}
+
+impl Phases {
+    fn read(columns: &mut Columns<'_>) -> sqlx::Result<Option<Self>> {
+        let [connect, first_byte, body] = [columns.length()?, columns.length()?, columns.length()?];
+        let all = connect.zip(first_byte).zip(body);
+        Ok(all.map(|((connect, first_byte), body)| Self {
+            connect,
+            first_byte,
+            body,
+        }))
+    }
+}
+
+impl Hedging {
+    fn read(columns: &mut Columns<'_>) -> sqlx::Result<Option<Self>> {
+        let (after, max, share) = (columns.length()?, count(columns.next()?), columns.next()?);
+        let is_probe: bool = columns.next()?;
+        // A probe of a broken downstream is made once.
+        let after = after.filter(|_| max > 0 && !is_probe);
+        Ok(after.map(|after| Self { after, max, share }))
     }
 }
 

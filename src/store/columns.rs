@@ -84,6 +84,29 @@ impl From<Milliseconds> for Duration {
     }
 }
 
+/// Reads the columns of a row one after the other: to find one by its name takes longer than to decode it.
+pub(super) struct Columns<'r> {
+    row: &'r PgRow,
+    next: usize,
+}
+
+impl<'r> Columns<'r> {
+    pub(super) const fn of(row: &'r PgRow) -> Self {
+        Self { row, next: 0 }
+    }
+
+    /// The next column.
+    pub(super) fn next<T: Decode<'r, Postgres> + Type<Postgres>>(&mut self) -> sqlx::Result<T> {
+        self.next += 1;
+        self.row.try_get(self.next - 1)
+    }
+
+    /// The next column, of milliseconds.
+    pub(super) fn length(&mut self) -> sqlx::Result<Option<Duration>> {
+        Ok(self.next::<Option<i32>>()?.map(from_milliseconds))
+    }
+}
+
 /// The JSON in a column, as it was stored: numbers keep all their digits.
 pub(super) fn json(row: &PgRow, column: &str) -> sqlx::Result<Option<Box<RawValue>>> {
     Ok(row.try_get::<Option<Json<_>>, _>(column)?.map(|Json(json)| json))

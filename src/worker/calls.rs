@@ -44,7 +44,10 @@ pub(super) struct Call {
 
 impl Call {
     /// Runs the stage.
-    pub(super) async fn run(self) -> Settle<Outcome> {
+    ///
+    /// Its future is moved several times on its way into a task. So it is kept small: the call itself, and what few calls
+    /// need, are boxed.
+    pub(super) async fn run(self: Box<Self>) -> Settle<Outcome> {
         if let Some(outcome) = self.not_begun() {
             return self.uncalled(outcome);
         }
@@ -64,7 +67,7 @@ impl Call {
         let mut settle = self.transact(stage.sends.as_ref()).await;
         settle.outcome = match (settle.outcome, stage.effects.clone()) {
             (Outcome::Receipt(receipt), Some(stage)) => {
-                let request = self.claimed.request;
+                let request = Box::new(self.claimed.request);
                 Outcome::Effect(WithEffect {
                     receipt,
                     stage,
@@ -166,7 +169,7 @@ impl Call {
                 let failed = &failed;
                 async move { call.await.inspect_err(|outcome| failed.note(outcome)) }
             };
-            hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered)
+            Box::pin(hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered))
                 .await
                 .outcome
                 .map_err(|outcome| failed.merge_into(outcome))
@@ -213,7 +216,7 @@ impl Call {
                 Some(start) => start,
                 None => {
                     let asked_at = Instant::now();
-                    match shared.store.reserve_send(name).await {
+                    match Box::pin(shared.store.reserve_send(name)).await {
                         Ok(Ok(reserved)) => *slot.insert(shared.clock.start(reserved, asked_at, Instant::now())),
                         Ok(Err(wait)) => Instant::now() + wait,
                         Err(_) => return false,

@@ -89,7 +89,7 @@ impl Outcome {
 pub(super) struct WithEffect {
     pub(super) receipt: Receipt,
     pub(super) stage: Arc<dyn AnyEffect>,
-    pub(super) request: Request,
+    pub(super) request: Box<Request>,
 }
 
 impl Borrow<Receipt> for &WithEffect {

@@ -243,14 +243,14 @@ impl QueueWorker {
                 break;
             };
             let share = Arc::clone(lock(&self.shares).entry(kind.clone()).or_default());
-            let call = Call {
+            let call = Box::new(Call {
                 queue: Arc::clone(&self.queue),
                 learned: learned.get(kind).cloned(),
                 start: claimed.slot.map(|slot| clock.start(slot, asked_at, claimed_at)),
                 claimed,
                 share,
                 stop: stop.clone(),
-            };
+            });
             let outcomes = outcomes.clone();
             let queue = Arc::clone(&self.queue);
             self.queue.leases.hold(lease, asked_at);

@@ -1,6 +1,6 @@
 //! Tidegate with stages that answer at once; rows and history are kept.
 //!
-//! `PEER_MODE=tuned`: batches of 500, 2,000 at once, as its own benchmark; else `WorkerOptions::default()`.
+//! `PEER_MODE=tuned`: batches of 1,000, 2,000 at once; else `WorkerOptions::default()`.
 //! `TIDEGATE_MARKS=HIGH/LOW`: the gates' marks, else out of reach. `TIDEGATE_ADMISSION=accepted`: single submissions are
 //! `accepted`, else strict. `TIDEGATE_KIND`: the kind; `TIDEGATE_RESPOND=1`: its response comes by calls of `respond`,
 //! not with the receipt. `PEER_SNOOZED=1`: bulk inserts start tomorrow.
@@ -140,7 +140,7 @@ async fn run_worker(store: Store) {
         ..WorkerOptions::default()
     };
     if pc::tuned() {
-        options.batch = 500;
+        options.batch = 1000;
         options.concurrency = 2000;
     }
     let stages = stages::of_all_kinds(&store);
