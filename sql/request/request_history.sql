@@ -97,7 +97,7 @@ begin
           end as answer_ms,
           -- A cancelled request is not compared with its ETA.
           case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
-          case when r.cause <> 'cancelled' then r.eta_p90_ms::bigint end as eta_p90_ms
+          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
       ) as took
       where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
       offset 0 -- computed once, not for each aggregate
