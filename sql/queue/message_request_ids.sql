@@ -1,7 +1,8 @@
 -- message_request_ids: The requests that messages stand for, by the ids in them; null for a message that Tidegate did
 -- not write.
 --
--- One cast of all costs less than `message_request_id` for each, and fails only for a text that is no id.
+-- One cast of all costs less than `message_request_id` for each, and fails only for a text that is no id. It also reads
+-- ids in other notations, which no function writes.
 create or replace function tidegate_internal.message_request_ids(p_texts text[])
   returns uuid[] language plpgsql stable as $$
 begin

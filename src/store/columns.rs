@@ -103,7 +103,7 @@ impl<'r> Columns<'r> {
 
     /// The next column, of milliseconds.
     pub(super) fn length(&mut self) -> sqlx::Result<Option<Duration>> {
-        Ok(self.next::<Option<i32>>()?.map(from_milliseconds))
+        Ok(self.next::<Option<Milliseconds>>()?.map(Duration::from))
     }
 }
 

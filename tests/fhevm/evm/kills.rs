@@ -16,32 +16,29 @@ use crate::support::campaign;
 /// How long a nonce may be in no pool and no block after it was taken.
 const HOLE_MAX: Duration = Duration::from_secs(2);
 
-/// How long one look at the nonces counts at most: on a machine that is too busy to look, the keeper has no turn either.
-const LOOK_MAX: Duration = Duration::from_millis(50);
-
-/// Watches nonces until `stop`; returns the longest time from when one was taken to when the chain had it.
+/// Watches nonces until `stop`; returns the longest time from when one was taken to when the chain had it, which is a few
+/// milliseconds less.
 async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
     let mut longest = Duration::ZERO;
     // Nonces below these are taken since then, at the latest; the chain lacks them.
-    let mut taken: VecDeque<(u64, Duration)> = VecDeque::new();
-    let (mut next, mut looked, mut clock) = (0, Instant::now(), Duration::ZERO);
+    let mut taken: VecDeque<(u64, Instant)> = VecDeque::new();
+    let (mut next, mut looked) = (0, Instant::now());
     while !stop.is_cancelled() {
-        let before = clock;
-        clock += looked.elapsed().min(LOOK_MAX);
-        looked = Instant::now();
+        let now = Instant::now();
         let number = scene
             .database
             .number("select coalesce(max(nonce) + 1, 0) from evm.tx")
             .await;
         let number = number.cast_unsigned();
         if number > next {
-            taken.push_back((number, before));
+            taken.push_back((number, looked));
             next = number;
         }
+        looked = now;
         let (_, pending) = scene.counts().await;
         while let Some((below, since)) = taken.front().copied().filter(|(below, _)| *below <= pending) {
             taken.pop_front();
-            let hole = clock - since;
+            let hole = since.elapsed();
             longest = longest.max(hole);
             if hole > HOLE_MAX {
                 panic!("{hole:?} below nonce {below}: {}", account(scene, below).await);
