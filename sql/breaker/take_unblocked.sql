@@ -11,7 +11,7 @@ create or replace function tidegate_internal.take_unblocked(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   p_breakers tidegate.breaker_limits,
   out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
-  out first bigint, out due_from timestamptz, out due_to timestamptz
+  out first bigint, out due_from timestamptz, out due_to timestamptz, out reaped_to timestamptz
 )
   language plpgsql as $$
 declare
@@ -27,8 +27,8 @@ begin
     reaped := v_taken.reaped;
     -- The watermarks advance by the first round only: a rollback would bring the messages of later rounds back.
     if v_round = 1 then
-      select v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to
-      into mark, start, first, due_from, due_to;
+      select v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to, v_taken.reaped_to
+      into mark, start, first, due_from, due_to, reaped_to;
     end if;
     exit when v_taken.msg_ids is null;
 

@@ -19,9 +19,11 @@ declare
   v_barred      boolean;
   v_pacing      regclass;
   v_slots       integer;
+  v_lease_for   constant interval := tidegate_internal.require_lease_time(p_lease_for);
 begin
-  perform tidegate_internal.require_lease_time(p_lease_for);
-  perform tidegate_internal.require_read_committed('claim_' || p_stage);
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform tidegate_internal.require_read_committed('claim_' || p_stage);
+  end if;
   batch := 0;
   loop
     select

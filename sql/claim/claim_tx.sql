@@ -23,6 +23,7 @@ create or replace function tidegate.claim_tx(
 declare
   v_limits  record;
   v_taken   record;
+  v_counts  text; -- only for the assignments, which cost less than a statement
   v_claimed integer;
 begin
   v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
@@ -41,6 +42,8 @@ begin
     return;
   end if;
 
+  -- It counts its own transitions: `request_history` leaves them alone.
+  v_counts := set_config('tidegate.claims', 'on', true);
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
@@ -50,22 +53,33 @@ begin
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1,
         cause = 'claimed', tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1,
         lease = v_limits.token
-      from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
+      from (
+        select t.id, t.msg_id, t.place
+        from unnest(v_taken.ids, v_taken.msg_ids) with ordinality as t(id, msg_id, place)
+        order by t.id
+      ) as t
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
         and r.lease is null and (r.deadline_at <= v_limits.now) is not true
         and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
         ))
-      returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
+      returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), noted as (
       -- The last request first, because `end_leases` searches for one that is still held from the start, and settles
       -- mostly go in the order of the claim.
       insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
       select
         v_limits.token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
-        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
+        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.place desc)
       from claimed as c
       having count(*) > 0
+    ), counted as (
+      insert into tidegate.request_count_delta (kind, req_status, delta)
+      select k.kind, change.req_status, change.delta
+      from (select c.kind, count(*) as requests from claimed as c group by c.kind) as k
+      cross join lateral (
+        values ('tx_in_flight'::tidegate.request_status, k.requests), ('processing', -k.requests)
+      ) as change(req_status, delta)
     ), policies as materialized (
       -- Read once; a lookup for each request costs more.
       select * from tidegate.policy_in_force as p where p.stage = 'tx'
@@ -76,7 +90,7 @@ begin
       case
         when v_limits.tat_ns is null then v_limits.now
         else greatest(v_limits.now, to_timestamp((
-          v_limits.tat_ns + (row_number() over (order by c.msg_id) - 1) * v_limits.interval_ns - v_limits.tolerance_ns
+          v_limits.tat_ns + (c.place - 1) * v_limits.interval_ns - v_limits.tolerance_ns
         ) / 1000 / 1000000.0))
       end,
       v_limits.now, c.deadline_at, c.submitter,
@@ -89,8 +103,9 @@ begin
       coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join policies as p on p.kind = c.kind
-    order by c.msg_id;
+    order by c.place;
   get diagnostics v_claimed = row_count;
+  v_counts := set_config('tidegate.claims', 'off', true);
   perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;

@@ -1,4 +1,4 @@
--- reaped_until: Before which instant no claim of a queue searches for leases that ran out (see `watermarks_advance`).
+-- reaped_until: Before which instant no claim of a queue searches for leases that ran out (see `claim_finish`).
 --
 -- In PL/pgSQL, which keeps its plan: PostgreSQL cannot put the expression in place of the call, because reading a
 -- sequence is volatile.

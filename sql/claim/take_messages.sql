@@ -1,7 +1,7 @@
 -- take_messages: Takes up to `p_limit` waiting messages out of a queue, in msg_id order, for a claim.
 --
 -- Returns the messages' numbers and request ids; nulls when nothing waits. The caller makes a claim of them, and then
--- raises the watermarks (`watermarks_advance`, for which the other values are).
+-- raises the watermarks (`claim_finish`, for which the other values are).
 --
 -- Requests of a lease that has run out come first, and alone (`reaped`): a claim holds the rows that it has reaped, and
 -- must lock no others that may come before them.
@@ -17,12 +17,11 @@
 create or replace function tidegate_internal.take_messages(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
-  out first bigint, out due_from timestamptz, out due_to timestamptz
+  out first bigint, out due_from timestamptz, out due_to timestamptz, out reaped_to timestamptz
 )
   language plpgsql as $$
 declare
   v_due_limit constant integer := 2000;
-  v_reaped    timestamptz;
   v_lapsed    boolean;
   v_due       boolean;
   v_next      bigint;
@@ -38,11 +37,11 @@ begin
         start := greatest(mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      v_reaped := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
+      reaped_to := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
       -- An idle worker looks often: a claim that finds nothing ends with this statement. `coalesce` keeps a search by
       -- number off the index on the time.
       select
-        exists (select from tidegate.claim as c where c.queue = p_queue and c.until > v_reaped and c.until <= p_now),
+        exists (select from tidegate.claim as c where c.queue = p_queue and c.until > reaped_to and c.until <= p_now),
         exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now),
         (
           select m.msg_id
@@ -61,8 +60,8 @@ begin
         end if;
       end if;
 
-      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. A row that is
-      -- locked stays in its place.
+      -- The locking subqueries are arrays, which run once: one that ran again could lock more rows than the limit. A
+      -- row that is locked stays in its place.
       if v_due then
         with due as materialized (
           select m.msg_id, m.vt
@@ -72,18 +71,18 @@ begin
           ) is not false)
           order by m.vt
           limit v_due_limit
-        ), chosen as materialized (
-          select m.ctid
-          from pgmq.q_QUEUE as m
-          where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start
-            and coalesce(m.vt <= p_now, false)
-          order by m.msg_id
-          limit p_limit
-          for update skip locked
         ), taken as (
-          delete from pgmq.q_QUEUE as m
-          where m.ctid = any(array(select chosen.ctid from chosen))
-          returning m.msg_id, m.message ->> 'id' as request
+          delete from pgmq.q_QUEUE as q
+          where q.ctid = any(array(
+            select m.ctid
+            from pgmq.q_QUEUE as m
+            where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start
+              and coalesce(m.vt <= p_now, false)
+            order by m.msg_id
+            limit p_limit
+            for update skip locked
+          ))
+          returning q.msg_id, q.message ->> 'id' as request
         )
         select
           array_agg(t.msg_id), array_agg(t.request),
@@ -103,19 +102,21 @@ begin
       end if;
 
       if v_next is not null and cardinality(msg_ids) >= p_limit is not true then
-        with chosen as materialized (
-          select m.ctid
-          from pgmq.q_QUEUE as m
-          where m.msg_id >= v_next and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
-            select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-          ) is not false)
-          order by m.msg_id
-          limit p_limit - coalesce(cardinality(msg_ids), 0)
-          for update skip locked
-        ), taken as (
-          delete from pgmq.q_QUEUE as m
-          where m.ctid = any(array(select chosen.ctid from chosen))
-          returning m.msg_id, m.message ->> 'id' as request
+        with taken as (
+          delete from pgmq.q_QUEUE as q
+          where q.ctid = any(array(
+            select m.ctid
+            from pgmq.q_QUEUE as m
+            where m.msg_id >= v_next and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
+              select r.kind = any(p_kinds)
+              from tidegate.request as r
+              where r.id = tidegate.message_request_id(m.message)
+            ) is not false)
+            order by m.msg_id
+            limit p_limit - coalesce(cardinality(msg_ids), 0)
+            for update skip locked
+          ))
+          returning q.msg_id, q.message ->> 'id' as request
         )
         select msg_ids || array_agg(t.msg_id), v_requests || array_agg(t.request), min(t.msg_id)
         into msg_ids, v_requests, first

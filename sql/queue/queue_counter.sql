@@ -8,7 +8,7 @@
 -- how many numbers are known to be dead (see `enter_queue`). ended: no open transaction has drawn a number up to this
 -- one (see `watermark_advance`). noted, noted_xact: the last number of one moment, and a transaction id beyond all that
 -- had drawn by then. reaped: no claim searches for a lease that ran out before this, microseconds (see
--- `watermarks_advance`). epoch: watermarks of kinds under an earlier one are void (see `watermark_lower`).
+-- `claim_finish`). epoch: watermarks of kinds under an earlier one are void (see `watermark_lower`).
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and every claim
 -- would walk over all of them while an old snapshot is held. `setval` is not undone by a rollback, so each caller

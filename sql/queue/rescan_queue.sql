@@ -73,7 +73,7 @@ begin
     tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_visible using v_now;
   v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
-  -- A little behind the present, as in `watermarks_advance`.
+  -- A little behind the present, as in `claim_finish`.
   v_next_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
   if v_visible <= to_timestamp(v_due_us / 1000000.0) then
     perform setval(v_due, greatest(v_next_us, 1));

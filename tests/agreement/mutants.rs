@@ -102,8 +102,8 @@ const MUTANTS: [Mutant; 17] = [
         name: "a claim in the other order",
         changes: &[(
             "take_messages",
-            "order by m.msg_id\n          limit p_limit - coalesce(",
-            "order by m.msg_id desc\n          limit p_limit - coalesce(",
+            "order by m.msg_id\n            limit p_limit - coalesce(",
+            "order by m.msg_id desc\n            limit p_limit - coalesce(",
         )],
     },
     Mutant {

@@ -300,6 +300,38 @@ async fn hand_edits_of_many_rows_at_once_are_recorded_one_by_one() {
     );
 }
 
+/// A claim counts its own transitions, by a setting that lasts as long as its statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn hand_edits_after_a_claim_in_its_transaction_are_recorded() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    run(
+        &mut session,
+        "select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[6]));
+         alter table tidegate.claim add constraint refuses_one check (worker <> 'refused');
+         begin;
+         select tidegate.claim_tx('tx', 'w', 2, '1 min');
+         update tidegate.request set req_status = 'failure' where req_status = 'tx_in_flight';
+         do $$
+         begin
+           perform tidegate.claim_tx('tx', 'refused', 2, '1 min');
+           raise 'a claim by this worker is refused';
+         exception when check_violation then
+           update tidegate.request set req_status = 'failure' where req_status = 'processing';
+         end $$;
+         commit",
+    )
+    .await;
+
+    assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
+    let ends = "select string_agg(e.from_status::text, ' ' order by e.from_status)
+                from tidegate.request_event as e where e.cause = 'hand_edit' and e.to_status = 'failure'";
+    assert_eq!(
+        value(&mut session, ends).await,
+        "processing processing processing processing tx_in_flight tx_in_flight"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_insert_that_turns_into_an_update_is_recorded_as_what_it_did() {
     let database = TestDatabase::unlimited().await;

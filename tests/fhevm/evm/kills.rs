@@ -23,8 +23,11 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
     // Nonces below these are taken since then, at the latest; the chain lacks them.
     let mut taken: VecDeque<(u64, Instant)> = VecDeque::new();
     let (mut next, mut looked) = (0, Instant::now());
+    // Tells a machine that stood still from a keeper that did.
+    let mut longest_look = Duration::ZERO;
     while !stop.is_cancelled() {
         let now = Instant::now();
+        longest_look = longest_look.max(now - looked);
         let number = scene
             .database
             .number("select coalesce(max(nonce) + 1, 0) from evm.tx")
@@ -41,7 +44,10 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
             let hole = since.elapsed();
             longest = longest.max(hole);
             if hole > HOLE_MAX {
-                panic!("{hole:?} below nonce {below}: {}", account(scene, below).await);
+                panic!(
+                    "{hole:?} below nonce {below}; the longest look took {longest_look:?}: {}",
+                    account(scene, below).await
+                );
             }
         }
         sleep(Duration::from_millis(20)).await;
