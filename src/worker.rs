@@ -222,7 +222,9 @@ async fn work(
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
     let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
     helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
-    let sessions = u32::try_from(served.len()).unwrap_or(u32::MAX);
+    // One for each queue, and room for one more: without it each would go back to its pool after each claim, which costs a
+    // round trip.
+    let sessions = u32::try_from(served.len() + 1).unwrap_or(u32::MAX);
     let shared = Arc::new(Shared {
         claims: store.with_own_pool(sessions),
         store,
