@@ -19,6 +19,7 @@ declare
   v_barred      boolean;
   v_pacing      regclass;
   v_slots       integer;
+  -- Assigned, because a statement costs more.
   v_lease_for   constant interval := tidegate_internal.require_lease_time(p_lease_for);
 begin
   if current_setting('transaction_isolation') <> 'read committed' then

@@ -23,7 +23,7 @@ create or replace function tidegate.claim_tx(
 declare
   v_limits  record;
   v_taken   record;
-  v_counts  text; -- only for the assignments, which cost less than a statement
+  v_setting text; -- for assignments, which cost less than statements
   v_claimed integer;
 begin
   v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
@@ -42,8 +42,8 @@ begin
     return;
   end if;
 
-  -- It counts its own transitions: `request_history` leaves them alone.
-  v_counts := set_config('tidegate.claims', 'on', true);
+  -- `request_history` skips the statement, which counts its transitions itself.
+  v_setting := set_config('tidegate.claims', 'on', true);
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
@@ -105,7 +105,7 @@ begin
     join policies as p on p.kind = c.kind
     order by c.place;
   get diagnostics v_claimed = row_count;
-  v_counts := set_config('tidegate.claims', 'off', true);
+  v_setting := set_config('tidegate.claims', 'off', true);
   perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;
