@@ -29,10 +29,21 @@ pub(crate) struct Load {
     pub(crate) address: SocketAddr,
     pub(crate) connections: usize,
     pub(crate) seconds: f64,
-    /// Whether each request brings a new idempotency key.
-    pub(crate) keyed: bool,
+    pub(crate) call: Call,
     /// The API keys, which the connections use in turn.
     pub(crate) api_keys: Vec<String>,
+}
+
+/// The call that each connection makes again and again.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Call {
+    Submit,
+    /// With a new idempotency key each time.
+    SubmitKeyed,
+    /// For a request of the connection's own that waits.
+    Poll,
+    /// For one that has ended: it was cancelled.
+    PollEnded,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -68,16 +79,29 @@ pub(crate) async fn run(load: &str) {
     let mut connections = JoinSet::new();
     for number in 0..load.connections {
         let barrier = Arc::clone(&barrier);
-        let (address, keyed) = (load.address, load.keyed);
+        let (address, call) = (load.address, load.call);
         let api_key = load.api_keys[number % load.api_keys.len()].clone();
         connections.spawn(async move {
             let mut connection = Connection::to(address, api_key).await;
+            let request = match call {
+                Call::Submit | Call::SubmitKeyed => String::new(),
+                Call::Poll | Call::PollEnded => connection.submitted().await,
+            };
+            if call == Call::PollEnded {
+                connection.ask("DELETE", &request).await;
+            }
             barrier.wait().await;
             let (begun, mut seen) = (Instant::now(), Vec::new());
             while begun.elapsed() < time {
-                let key = keyed.then(|| format!("{}-{number}-{}", std::process::id(), seen.len()));
                 let asked = Instant::now();
-                let status = connection.submit(key.as_deref()).await;
+                let status = match call {
+                    Call::Submit => connection.submit(None).await,
+                    Call::SubmitKeyed => {
+                        let key = format!("{}-{number}-{}", std::process::id(), seen.len());
+                        connection.submit(Some(&key)).await
+                    }
+                    Call::Poll | Call::PollEnded => connection.ask("GET", &request).await,
+                };
                 seen.push((status, asked.elapsed()));
             }
             (begun, Instant::now(), seen)
@@ -136,8 +160,28 @@ impl Connection {
         self.sent.extend_from_slice(b"\r\n{\"to\":\"");
         self.sent.extend_from_slice(&[b'x'; 91]);
         self.sent.extend_from_slice(b"\"}");
-        self.stream.write_all(&self.sent).await.unwrap();
+        self.answer().await
+    }
 
+    /// Submits a request; returns its path.
+    async fn submitted(&mut self) -> String {
+        self.submit(None).await;
+        header(&self.received, "location").expect("it was accepted").to_owned()
+    }
+
+    /// Calls a request's path; returns the status of the answer.
+    async fn ask(&mut self, method: &str, path: &str) -> u16 {
+        self.sent.clear();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.api_key
+        );
+        self.sent.extend_from_slice(head.as_bytes());
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> u16 {
+        self.stream.write_all(&self.sent).await.unwrap();
         self.received.clear();
         let head = self.receive(end_of_head).await;
         let length = head + content_length(&self.received[..head]);
@@ -165,12 +209,15 @@ fn end_of_head(received: &[u8]) -> Option<usize> {
 }
 
 fn content_length(head: &[u8]) -> usize {
+    header(head, "content-length").unwrap().parse().unwrap()
+}
+
+fn header<'a>(head: &'a [u8], wanted: &str) -> Option<&'a str> {
     let head = std::str::from_utf8(head).unwrap();
     head.lines()
         .filter_map(|line| line.split_once(": "))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .map(|(_, length)| length.parse().unwrap())
-        .unwrap()
+        .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+        .map(|(_, value)| value)
 }
 
 /// Prints its address, and answers one request after the other.

@@ -1,4 +1,4 @@
-//! Accepted and refused submissions of a node per second, in turns, and the node's statements.
+//! Accepted and refused submissions of a node, and polls, per second, in turns, and the node's statements.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,27 +13,31 @@ use tokio::{
 };
 
 use super::{
-    load::{self, Connection, Load, Outcome},
+    load::{self, Call, Connection, Load, Outcome},
     median,
     node::Node,
     support::{Bench, number},
     wire::{Counts, Wire},
 };
 
-/// State of the gate in a round, and keys of the callers.
+/// State of the gate in a round, and what the callers do.
 #[derive(Clone, Copy, PartialEq)]
 enum GateState {
     Open,
     OpenToMany,
     Closed,
     ClosedKeyed,
+    Polls,
+    PollsEnded,
 }
 
-const STATES: [GateState; 4] = [
+const STATES: [GateState; 6] = [
     GateState::Open,
     GateState::OpenToMany,
     GateState::Closed,
     GateState::ClosedKeyed,
+    GateState::Polls,
+    GateState::PollsEnded,
 ];
 
 impl GateState {
@@ -43,20 +47,28 @@ impl GateState {
             Self::OpenToMany => "the same, 64 API keys",
             Self::Closed => "closed (429)",
             Self::ClosedKeyed => "closed, each with a key (429)",
+            Self::Polls => "polls, all waiting (202)",
+            Self::PollsEnded => "polls, all ended (200)",
         }
+    }
+
+    /// Polls are a statement each, so the proxy that counts statements would hold them up.
+    const fn is_counted(self) -> bool {
+        !matches!(self, Self::Polls | Self::PollsEnded)
     }
 
     const fn hold(self) -> GateHold {
         match self {
-            Self::Open | Self::OpenToMany => GateHold::Open,
+            Self::Open | Self::OpenToMany | Self::Polls | Self::PollsEnded => GateHold::Open,
             Self::Closed | Self::ClosedKeyed => GateHold::Close,
         }
     }
 
     const fn status(self) -> u16 {
         match self {
-            Self::Open | Self::OpenToMany => 202,
+            Self::Open | Self::OpenToMany | Self::Polls => 202,
             Self::Closed | Self::ClosedKeyed => 429,
+            Self::PollsEnded => 200,
         }
     }
 }
@@ -68,6 +80,11 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let bench = Bench::new(location).await;
     let wire = Wire::to(&bench.url).await;
     let node = Node::start(&wire.url).await;
+    let uncounted = Node::start(&bench.url).await;
+    let address_in = |state: GateState| match state.is_counted() {
+        true => node.address,
+        false => uncounted.address,
+    };
     let time = Duration::from_secs(seconds.try_into().unwrap());
     let mut api_keys = Vec::new();
     for number in 0..64 {
@@ -85,7 +102,12 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             address,
             connections,
             seconds: time.as_secs_f64(),
-            keyed: state == GateState::ClosedKeyed,
+            call: match state {
+                GateState::Open | GateState::OpenToMany | GateState::Closed => Call::Submit,
+                GateState::ClosedKeyed => Call::SubmitKeyed,
+                GateState::Polls => Call::Poll,
+                GateState::PollsEnded => Call::PollEnded,
+            },
             api_keys: match state {
                 GateState::OpenToMany => api_keys.clone(),
                 _ => api_keys[..1].to_vec(),
@@ -116,16 +138,16 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 
     // An unmeasured round fills caches and makes the node's connections.
     for state in STATES {
-        hold_gate(&bench.store, node.address, &api_keys[0], state).await;
-        run(node.address, state).await;
+        hold_gate(&bench.store, address_in(state), &api_keys[0], state).await;
+        run(address_in(state), state).await;
     }
     let mut outcomes = STATES.map(|_| Vec::new());
     let mut asked = STATES.map(|_| Counts::new());
     for _ in 0..rounds {
         for (place, state) in STATES.into_iter().enumerate() {
-            hold_gate(&bench.store, node.address, &api_keys[0], state).await;
+            hold_gate(&bench.store, address_in(state), &api_keys[0], state).await;
             wire.take();
-            let outcome = run(node.address, state).await;
+            let outcome = run(address_in(state), state).await;
             add(&mut asked[place], wire.take());
             assert!(
                 outcome.statuses.keys().all(|status| *status == state.status()),
@@ -148,7 +170,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let all_seconds = f64::from(u32::try_from(rounds * seconds).unwrap());
     for (place, state) in STATES.into_iter().enumerate() {
         let per_second = total(&asked[place]) / all_seconds;
-        report(state.name(), &outcomes[place], Some(per_second));
+        report(state.name(), &outcomes[place], state.is_counted().then_some(per_second));
     }
     println!(
         "{:<31} {:>10} {:>34} {:>9} {:>9} {:>12.2}",
@@ -164,12 +186,11 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     for (place, state) in STATES.into_iter().enumerate() {
         let statuses = outcomes[place].iter().flat_map(|one| &one.statuses);
         let answers: u64 = statuses.map(|(_, count)| count).sum();
-        println!(
-            "{}: {answers} answers, all {}; asked in {all_seconds} s: {}",
-            state.name(),
-            state.status(),
-            by_count(&asked[place])
-        );
+        let asked = match state.is_counted() {
+            true => format!("; asked in {all_seconds} s: {}", by_count(&asked[place])),
+            false => String::new(),
+        };
+        println!("{}: {answers} answers, all {}{asked}", state.name(), state.status());
     }
     println!("no callers: asked in {all_seconds} s: {}", by_count(&idle));
     drop(node);
@@ -184,7 +205,7 @@ async fn hold_gate(store: &Store, node: SocketAddr, api_key: &str, state: GateSt
     let begun = Instant::now();
     while right < 5 {
         let status = connection.submit(None).await;
-        let is_right = status == state.status();
+        let is_right = (status == 202) == (state.hold() == GateHold::Open);
         right = if is_right { right + 1 } else { 0 };
         assert!(begun.elapsed() < Duration::from_secs(30), "answers {status}");
         sleep(Duration::from_millis(100)).await;
