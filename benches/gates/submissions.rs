@@ -20,9 +20,9 @@ use super::{
     wire::{Counts, Wire},
 };
 
-/// State of the gate in a round, and what the callers do.
+/// What a round measures: how the gate is held, and what the callers do.
 #[derive(Clone, Copy, PartialEq)]
-enum GateState {
+enum Case {
     Open,
     OpenToMany,
     Closed,
@@ -31,16 +31,16 @@ enum GateState {
     PollsEnded,
 }
 
-const STATES: [GateState; 6] = [
-    GateState::Open,
-    GateState::OpenToMany,
-    GateState::Closed,
-    GateState::ClosedKeyed,
-    GateState::Polls,
-    GateState::PollsEnded,
+const CASES: [Case; 6] = [
+    Case::Open,
+    Case::OpenToMany,
+    Case::Closed,
+    Case::ClosedKeyed,
+    Case::Polls,
+    Case::PollsEnded,
 ];
 
-impl GateState {
+impl Case {
     const fn name(self) -> &'static str {
         match self {
             Self::Open => "open, all stored (202)",
@@ -81,7 +81,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let wire = Wire::to(&bench.url).await;
     let node = Node::start(&wire.url).await;
     let uncounted = Node::start(&bench.url).await;
-    let address_in = |state: GateState| match state.is_counted() {
+    let address_in = |case: Case| match case.is_counted() {
         true => node.address,
         false => uncounted.address,
     };
@@ -97,19 +97,19 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             .unwrap();
         api_keys.push(key.expose().to_owned());
     }
-    let run = |address, state| {
+    let run = |address, case| {
         let load = Load {
             address,
             connections,
             seconds: time.as_secs_f64(),
-            call: match state {
-                GateState::Open | GateState::OpenToMany | GateState::Closed => Call::Submit,
-                GateState::ClosedKeyed => Call::SubmitKeyed,
-                GateState::Polls => Call::Poll,
-                GateState::PollsEnded => Call::PollEnded,
+            call: match case {
+                Case::Open | Case::OpenToMany | Case::Closed => Call::Submit,
+                Case::ClosedKeyed => Call::SubmitKeyed,
+                Case::Polls => Call::Poll,
+                Case::PollsEnded => Call::PollEnded,
             },
-            api_keys: match state {
-                GateState::OpenToMany => api_keys.clone(),
+            api_keys: match case {
+                Case::OpenToMany => api_keys.clone(),
                 _ => api_keys[..1].to_vec(),
             },
         };
@@ -131,34 +131,34 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     .await;
     let mut bare = Vec::new();
     for _ in 0..rounds.min(3) {
-        bare.push(run(nothing.address, GateState::Open).await);
+        bare.push(run(nothing.address, Case::Open).await);
     }
     report("(a server that does nothing)", &bare, None);
     drop(nothing);
 
     // An unmeasured round fills caches and makes the node's connections.
-    for state in STATES {
-        hold_gate(&bench.store, address_in(state), &api_keys[0], state).await;
-        run(address_in(state), state).await;
+    for case in CASES {
+        hold_gate(&bench.store, address_in(case), &api_keys[0], case).await;
+        run(address_in(case), case).await;
     }
-    let mut outcomes = STATES.map(|_| Vec::new());
-    let mut asked = STATES.map(|_| Counts::new());
+    let mut outcomes = CASES.map(|_| Vec::new());
+    let mut asked = CASES.map(|_| Counts::new());
     for _ in 0..rounds {
-        for (place, state) in STATES.into_iter().enumerate() {
-            hold_gate(&bench.store, address_in(state), &api_keys[0], state).await;
+        for (place, case) in CASES.into_iter().enumerate() {
+            hold_gate(&bench.store, address_in(case), &api_keys[0], case).await;
             wire.take();
-            let outcome = run(address_in(state), state).await;
+            let outcome = run(address_in(case), case).await;
             add(&mut asked[place], wire.take());
             assert!(
-                outcome.statuses.keys().all(|status| *status == state.status()),
+                outcome.statuses.keys().all(|status| *status == case.status()),
                 "{}: {:?}",
-                state.name(),
+                case.name(),
                 outcome.statuses
             );
             outcomes[place].push(outcome);
         }
     }
-    hold_gate(&bench.store, node.address, &api_keys[0], GateState::Closed).await;
+    hold_gate(&bench.store, node.address, &api_keys[0], Case::Closed).await;
     wire.take();
     let mut idle = Counts::new();
     let begun = Instant::now();
@@ -168,9 +168,9 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     }
 
     let all_seconds = f64::from(u32::try_from(rounds * seconds).unwrap());
-    for (place, state) in STATES.into_iter().enumerate() {
+    for (place, case) in CASES.into_iter().enumerate() {
         let per_second = total(&asked[place]) / all_seconds;
-        report(state.name(), &outcomes[place], state.is_counted().then_some(per_second));
+        report(case.name(), &outcomes[place], case.is_counted().then_some(per_second));
     }
     println!(
         "{:<31} {:>10} {:>34} {:>9} {:>9} {:>12.2}",
@@ -183,14 +183,14 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     );
     let middle = |outcomes: &[Outcome]| median(outcomes.iter().map(|one| one.per_second).collect());
     println!("closed / open: {:.1}", middle(&outcomes[2]) / middle(&outcomes[0]));
-    for (place, state) in STATES.into_iter().enumerate() {
+    for (place, case) in CASES.into_iter().enumerate() {
         let statuses = outcomes[place].iter().flat_map(|one| &one.statuses);
         let answers: u64 = statuses.map(|(_, count)| count).sum();
-        let asked = match state.is_counted() {
+        let asked = match case.is_counted() {
             true => format!("; asked in {all_seconds} s: {}", by_count(&asked[place])),
             false => String::new(),
         };
-        println!("{}: {answers} answers, all {}{asked}", state.name(), state.status());
+        println!("{}: {answers} answers, all {}{asked}", case.name(), case.status());
     }
     println!("no callers: asked in {all_seconds} s: {}", by_count(&idle));
     drop(node);
@@ -198,14 +198,14 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 }
 
 /// Holds the gate by hand, and waits until the node's copy shows it.
-async fn hold_gate(store: &Store, node: SocketAddr, api_key: &str, state: GateState) {
-    store.gate_force("tx", state.hold()).await.unwrap();
+async fn hold_gate(store: &Store, node: SocketAddr, api_key: &str, case: Case) {
+    store.gate_force("tx", case.hold()).await.unwrap();
     let mut connection = Connection::to(node, api_key.to_owned()).await;
     let mut right = 0;
     let begun = Instant::now();
     while right < 5 {
         let status = connection.submit(None).await;
-        let is_right = (status == 202) == (state.hold() == GateHold::Open);
+        let is_right = (status == 202) == (case.hold() == GateHold::Open);
         right = if is_right { right + 1 } else { 0 };
         assert!(begun.elapsed() < Duration::from_secs(30), "answers {status}");
         sleep(Duration::from_millis(100)).await;
