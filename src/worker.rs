@@ -154,7 +154,8 @@ struct ServedQueue {
 
 /// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///
-/// An unavailable database is waited for. Beyond the store's pool, a connection listens and one for each queue claims.
+/// An unavailable database is waited for. Beyond the store's pool, one connection listens, and at most one for each queue
+/// and one more claim.
 /// Of the pool, each queue uses one or two.
 ///
 /// # Errors

@@ -47,7 +47,8 @@ begin
       tidegate_internal.queue_counter(p_queue, 'reaped'),
       (extract(epoch from p_limits.now - v_reap_slack) * 1000000)::bigint
     )
-    where not exists (
+    -- Read again under the lock: another claim may have raised it since.
+    where tidegate_internal.reaped_until(p_queue) < p_limits.now - v_reap_slack and not exists (
       select from tidegate.claim as c
       where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue)
         and c.until <= p_limits.now - v_reap_slack

@@ -157,7 +157,7 @@ impl QueueWorker {
                     match count {
                         0 => (self.idle_wait(idle_pause).await, true),
                         _ if paced => (PACED_PAUSE, false),
-                        // The queue had no more: the calls start before it is asked again.
+                        // The queue seldom has more: the calls start before it is asked again.
                         _ if count < room => (IDLE_PAUSE, true),
                         _ => continue,
                     }

@@ -44,6 +44,7 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
             let hole = since.elapsed();
             longest = longest.max(hole);
             if hole > HOLE_MAX {
+                longest_look = longest_look.max(looked.elapsed());
                 panic!(
                     "{hole:?} below nonce {below}; the longest look took {longest_look:?}: {}",
                     account(scene, below).await
