@@ -88,22 +88,31 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
             .execute(&format!("select tidegate.lease_release('tides', {first})"))
             .await;
     }
+    // The second one asks first, and waits for the row.
+    let mut taker = Session::begin(&database).await;
+    taker.execute("select from tidegate.singleton for update").await;
+    let waiting = Session::open(&database).await.start(TAKE);
+    waiting.until_blocked_by(&database, &taker).await;
+    assert_eq!(taker.text(TAKE).await, "3");
+    taker.commit().await;
+    assert_eq!(waiting.finish().await.1, ["none"]);
+    database.execute(&release(3)).await;
     // The first one's transaction fails, or a keep is under way.
     let mut taker = Session::begin(&database).await;
-    assert_eq!(taker.text(TAKE).await, "3");
-    assert_eq!(against(&database, &mut taker, false, TAKE).await, ["3"]);
+    assert_eq!(taker.text(TAKE).await, "4");
+    assert_eq!(against(&database, &mut taker, false, TAKE).await, ["4"]);
     let mut keeper = Session::begin(&database).await;
-    assert_eq!(keeper.text(&keep(3)).await, "t");
+    assert_eq!(keeper.text(&keep(4)).await, "t");
     assert_eq!(against(&database, &mut keeper, true, TAKE).await, ["none"]);
     // While another one takes it, one that has run out is not kept.
     database
         .execute("update tidegate.singleton set until = clock_timestamp()")
         .await;
     let mut taker = Session::begin(&database).await;
-    assert_eq!(taker.text(TAKE).await, "4");
-    assert_eq!(database.value(&keep(3)).await, "f");
+    assert_eq!(taker.text(TAKE).await, "5");
+    assert_eq!(database.value(&keep(4)).await, "f");
     taker.commit().await;
-    assert_eq!(database.value(&keep(4)).await, "t");
+    assert_eq!(database.value(&keep(5)).await, "t");
 }
 
 #[tokio::test(flavor = "multi_thread")]

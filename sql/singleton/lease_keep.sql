@@ -1,13 +1,12 @@
 -- lease_keep: Prolongs the lease of a singleton to lasts from now; false once it has run out or was taken over.
 create or replace function tidegate.lease_keep(name text, epoch bigint, lasts interval)
   returns boolean language plpgsql security definer as $$
-declare
-  v_now constant timestamptz := tidegate.clock();
 begin
   perform tidegate_internal.require_lease_time(lasts);
   update tidegate.singleton as s
-  set until = v_now + lasts, lease_ms = ceil(extract(epoch from lasts) * 1000)::bigint
-  where s.name = lease_keep.name and s.epoch = lease_keep.epoch and tidegate.is_held(s.until, s.lease_ms, v_now);
+  set until = tidegate.clock() + lasts, lease_ms = ceil(extract(epoch from lasts) * 1000)::bigint
+  where s.name = lease_keep.name and s.epoch = lease_keep.epoch
+    and tidegate.is_held(s.until, s.lease_ms, tidegate.clock());
   return found;
 end;
 $$;

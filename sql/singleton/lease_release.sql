@@ -1,12 +1,11 @@
 -- lease_release: Ends the lease of a singleton, so that another process can take it at once; false if it has ended.
 create or replace function tidegate.lease_release(name text, epoch bigint)
   returns boolean language plpgsql security definer as $$
-declare
-  v_now constant timestamptz := tidegate.clock();
 begin
   update tidegate.singleton as s
-  set until = v_now
-  where s.name = lease_release.name and s.epoch = lease_release.epoch and tidegate.is_held(s.until, s.lease_ms, v_now);
+  set until = tidegate.clock()
+  where s.name = lease_release.name and s.epoch = lease_release.epoch
+    and tidegate.is_held(s.until, s.lease_ms, tidegate.clock());
   return found;
 end;
 $$;

@@ -12,10 +12,12 @@ begin
   perform tidegate_internal.require_lease_time(lasts);
   insert into tidegate.singleton as s (name, epoch, holder, taken_at, until, lease_ms)
   values (lease_take.name, 1, lease_take.holder, v_now, v_now + lasts, ceil(extract(epoch from lasts) * 1000)::bigint)
+  -- By the clock after the wait for the row: a lease taken during the wait ends later than one from `v_now` could, and
+  -- would count as none.
   on conflict on constraint singleton_pkey do update
-  set epoch = s.epoch + 1, holder = excluded.holder, taken_at = excluded.taken_at, until = excluded.until,
+  set epoch = s.epoch + 1, holder = excluded.holder, taken_at = tidegate.clock(), until = tidegate.clock() + lasts,
     lease_ms = excluded.lease_ms
-  where not tidegate.is_held(s.until, s.lease_ms, v_now)
+  where not tidegate.is_held(s.until, s.lease_ms, tidegate.clock())
   returning s.epoch into v_epoch;
   return v_epoch;
 end;
