@@ -27,7 +27,9 @@ begin
     select case when q.paused or tidegate.breaker_blocks(p_kind.name, 'readiness') then 0 else q.max_concurrency end
     into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
-    v_terms.tx_queue_size := tidegate_internal.waiting_before(v_tx_queue, null, p_counted);
+    v_terms.tx_queue_size := (
+      select w.waiting from tidegate_internal.waiting_before(v_tx_queue, '{null}', p_counted) as w
+    );
   end if;
   return v_terms;
 end;

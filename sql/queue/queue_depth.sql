@@ -5,7 +5,9 @@ declare
   v_depth bigint := (select c.depth from tidegate_internal.queue_count(p_queue, p_counted) as c);
 begin
   if v_depth >= p_counted then
-    v_depth := greatest(v_depth, tidegate_internal.waiting_before(p_queue, null, p_counted));
+    v_depth := greatest(v_depth, (
+      select w.waiting from tidegate_internal.waiting_before(p_queue, '{null}', p_counted) as w
+    ));
   end if;
   return v_depth;
 end;

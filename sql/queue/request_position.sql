@@ -6,9 +6,14 @@
 -- not run lately.
 create or replace function tidegate.request_position(id uuid)
   returns bigint language sql stable security definer as $$
-  select p.queue_position
+  select case when l.held then 0 when l.held is not null or w.vt is not null then w.waiting end
   from tidegate.request as r
-  cross join lateral tidegate_internal.message_place(r.queue, r.msg_id, r.id, r.lease, null) as p
+  cross join lateral (
+    select bool_or(tidegate.is_held(c.until, c.lease_ms, tidegate.clock())) as held
+    from tidegate.claim as c
+    where c.token = r.lease and r.id = any(c.ids)
+  ) as l
+  left join lateral tidegate_internal.waiting_before(r.queue, array[r.msg_id], null) as w on l.held is not true
   where r.id = request_position.id;
 $$;
 select tidegate_internal.allow('request_position', '{reader,api,worker,admin}');

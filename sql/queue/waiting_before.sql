@@ -1,4 +1,9 @@
--- waiting_before: How many messages of a queue wait before one of them, or in all; deep ones by the last survey.
+-- waiting_before: How many messages of a queue wait before each of some numbers, or in all; deep ones by the last
+-- survey. No row for a queue without a table.
+--
+-- `p_msg_ids` is in ascending order; null stands for the end of the queue, and its row has the next number. `vt` is the
+-- time of the message with that number, null if there is none. Many numbers share the reads, and cost little more than
+-- one.
 --
 -- Counts one by one near the head, where claims change it, and numbers newer than the last survey; takes the rest from
 -- `queue_survey` (see `survey_queue`). So the count costs about the same at any depth, and is exact once the queue has
@@ -8,129 +13,162 @@
 -- Of the messages newer than the survey, `p_counted` are counted, the others by the difference of their numbers: an
 -- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
 create or replace function tidegate_internal.waiting_before(
-  p_queue text, p_msg_id bigint, p_counted integer, p_now timestamptz default tidegate.clock()
+  p_queue text, p_msg_ids bigint[], p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns bigint language plpgsql stable as $$
+  returns table (msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable rows 1 as $$
+#variable_conflict use_column
 declare
-  v_lag      constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
-  v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
-  v_mark     bigint;
-  v_due      timestamptz;
-  v_survey   bigint;
-  v_end      bigint;
-  v_head     record;
-  v_next     bigint;
-  v_from     bigint;
-  v_to       bigint;
-  v_surveyed bigint := 0;
-  v_limit    bigint;
-  v_tail     record;
+  v_lag       constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
+  v_many      constant integer := 2000;  -- messages with a time that has come, counted one by one
+  v_mark      bigint;
+  v_due_from  timestamptz;
+  v_survey    bigint;
+  v_ends      bigint[];
+  v_last      bigint;
+  v_due       bigint[];
+  v_first     bigint;
+  v_near      bigint[];
+  v_next      bigint;
+  v_from      bigint;
+  v_stretches bigint[];
+  v_known     bigint[];
+  v_before    bigint[];
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
+      -- Its table may have been dropped.
+      if to_regclass('pgmq.q_QUEUE') is null then
+        return;
+      end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
-      v_end := coalesce(p_msg_id, (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s));
+      v_ends := array_replace(p_msg_ids, null, (
+        select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s
+      ));
+      v_last := v_ends[cardinality(v_ends)];
       if p_counted is null
         and (to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second')
           is not true
       then
-        return (select count(*) from pgmq.q_QUEUE as m where m.msg_id < v_end and m.vt <= p_now);
+        return query
+          select e.msg_id, (select count(*) from pgmq.q_QUEUE as m where m.msg_id < e.msg_id and m.vt <= p_now),
+            (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id)
+          from unnest(v_ends) as e(msg_id);
+        return;
       end if;
 
       -- Messages due below the watermark, the first one that waits from there on, and those in its block and the next.
-      with due as materialized (
+      v_due := array(
+        select d.msg_id
+        from (
+          select m.msg_id
+          from pgmq.q_QUEUE as m
+          where m.vt > '-infinity' and m.vt > v_due_from and m.vt <= p_now
+          order by m.vt
+          limit v_many
+        ) as d
+        order by d.msg_id
+      );
+      v_first := (
         select m.msg_id
         from pgmq.q_QUEUE as m
-        where m.vt > '-infinity' and m.vt > v_due and m.vt <= p_now
-        order by m.vt
-        limit v_many
-      ), first as materialized (
-        select m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= v_mark and m.msg_id < least(v_end, (v_mark / 256 + v_lag) * 256)
+        where m.msg_id >= v_mark and m.msg_id < least(v_last, (v_mark / 256 + v_lag) * 256)
           and coalesce(m.vt <= p_now, false)
         order by m.msg_id
         limit 1
-      )
-      select
-        (select count(*) from due) as due,
-        (select count(*) from due where due.msg_id < least(v_mark, v_end)) as below,
-        (select least(v_end, (first.msg_id / 256 + 2) * 256) from first) as next,
-        (
-          select count(*) filter (where near.vt <= p_now)
-          from first
-          -- The limit bounds the read, and the time is none of its conditions: else the index on the time would serve
-          -- it.
-          cross join lateral (
-            select m.vt
-            from pgmq.q_QUEUE as m
-            where m.msg_id >= first.msg_id and m.msg_id < least(v_end, (first.msg_id / 256 + 2) * 256)
-            order by m.msg_id
-            limit 512
-          ) as near
-        ) as near
-      into v_head;
+      );
+      v_near := array(
+        select m.msg_id
+        from pgmq.q_QUEUE as m
+        where m.msg_id >= v_first and m.msg_id < least(v_last, (v_first / 256 + 2) * 256)
+          and coalesce(m.vt <= p_now, false)
+        order by m.msg_id
+        limit 512
+      );
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
+    -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
+    else return;
   end case;
-  v_next := coalesce(v_head.next, (v_mark / 256 + v_lag) * 256);
+  v_next := coalesce(v_first / 256 + 2, v_mark / 256 + v_lag) * 256;
   -- So many came due that the survey is used from below the watermark on.
-  if v_head.due = v_many then
-    v_head.below := 0;
-    v_head.near := 0;
+  if cardinality(v_due) = v_many then
+    v_due := '{}';
+    v_near := '{}';
     v_next := 0;
   end if;
-  if v_next >= v_end then
-    return v_head.below + v_head.near;
-  end if;
 
-  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a stretch.
+  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a stretch. A stretch is known up to
+  -- the block `v_known`; `v_before` messages wait between the block `v_from` and the stretch.
   v_from := v_next / 256;
-  select s.stretch * 64 + cardinality(s.waiting_by_block) into v_to
-  from tidegate.queue_survey as s
-  where s.queue = p_queue and s.stretch between v_from / 64 and v_end / 256 / 64
-  order by s.stretch desc
-  limit 1;
-  v_to := greatest(v_from, case when v_to is not null then least(v_to, v_end / 256) end);
-  if v_to > v_from then
-    select coalesce(sum(
-      case
-        when s.stretch * 64 >= v_from and s.stretch * 64 + 64 <= v_to then s.waiting
-        else (
+  if v_last > v_next then
+    select array_agg(s.stretch), array_agg(s.known), array_agg(s.before) into v_stretches, v_known, v_before
+    from (
+      select
+        s.stretch, s.stretch * 64 + cardinality(s.waiting_by_block) as known,
+        sum(s.waiting) over (order by s.stretch) - s.waiting - coalesce((
           select sum(b)
-          from unnest(s.waiting_by_block[greatest(v_from - s.stretch * 64, 0) + 1 : least(v_to - s.stretch * 64,
-            64)]) as b
-        )
-      end
-    ), 0) into v_surveyed
-    from tidegate.queue_survey as s
-    where s.queue = p_queue and s.stretch between v_from / 64 and (v_to - 1) / 64;
+          from tidegate.queue_survey as f
+          cross join unnest(f.waiting_by_block[1 : v_from % 64]) as b
+          where f.queue = p_queue and f.stretch = v_from / 64
+        ), 0) as before
+      from tidegate.queue_survey as s
+      where s.queue = p_queue and s.stretch between v_from / 64 and v_last / 256 / 64
+      order by s.stretch
+    ) as s;
   end if;
 
-  -- Newer messages. The limit bounds the read, not the number: a planner that expects few rows would read them all
-  -- first.
-  v_limit := least(p_counted, v_end - v_to * 256);
+  -- Newer messages: those of the blocks that no survey knows, and of each message's own.
   case p_queue
     -- each queue
     when 'QUEUE' then
-      select count(*) as seen, count(*) as waiting, max(w.msg_id) as last into v_tail
-      from (
-        select m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= v_to * 256 and m.msg_id < v_end and coalesce(m.vt <= p_now, false)
-        order by m.msg_id
-        limit v_limit
-      ) as w;
+      return query
+        select
+          e.msg_id,
+          width_bucket(least(v_mark, e.msg_id) - 1, v_due) + width_bucket(e.msg_id - 1, v_near)
+            -- No more than there are numbers, whatever has changed since the survey.
+            + greatest(0, least(e.msg_id - v_next, g.surveyed + t.seen
+              + case when t.seen = p_counted then e.msg_id - 1 - g.newer[t.seen] else 0 end)),
+          (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id)
+        from (
+          select
+            b.msg_ids,
+            coalesce(v_before[b.place] + (
+              select coalesce(sum(w), 0)
+              from tidegate.queue_survey as s
+              cross join unnest(s.waiting_by_block[1 : b.block - s.stretch * 64]) as w
+              where s.queue = p_queue and s.stretch = v_stretches[b.place]
+            ), 0) as surveyed,
+            array(
+              select m.msg_id
+              from pgmq.q_QUEUE as m
+              where m.msg_id >= b.block * 256 and m.msg_id < b.last and coalesce(m.vt <= p_now, false)
+              order by m.msg_id
+              limit p_counted
+            ) as newer
+          from (
+            select
+              x.block, width_bucket(x.block / 64, v_stretches) as place, array_agg(x.msg_id) as msg_ids,
+              max(x.msg_id) as last
+            from (
+              select
+                e.msg_id,
+                greatest(v_from, case when k.known is not null then least(k.known, e.msg_id / 256) end) as block
+              from unnest(v_ends) as e(msg_id)
+              cross join lateral (
+                select v_known[width_bucket(e.msg_id / 256 / 64, v_stretches)] as known
+              ) as k
+            ) as x
+            group by x.block
+          ) as b
+          -- Once for each block, not for each of its messages.
+          offset 0
+        ) as g
+        cross join lateral unnest(g.msg_ids) as e(msg_id)
+        cross join lateral (select width_bucket(e.msg_id - 1, g.newer) as seen) as t;
     -- end of each queue
   end case;
-  if v_tail.seen = p_counted and v_tail.last < v_end then
-    v_tail.waiting := v_tail.waiting + v_end - v_tail.last - 1;
-  end if;
-  -- No more than there are numbers, whatever has changed since the survey.
-  return v_head.below + v_head.near + least(v_surveyed + v_tail.waiting, v_end - v_next);
 end;
 $$;
 select tidegate_internal.plan_along_indexes('waiting_before', 'sort');

@@ -70,7 +70,9 @@ begin
   from tidegate.breaker as b
   join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
   where b.kind = p_request.kind and b.stage = v_stage and b.state <> 'closed';
-  v_position := tidegate_internal.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
+  v_position := (
+    select w.waiting from tidegate_internal.waiting_before(v_queue.name, array[p_request.msg_id], null, p_now) as w
+  );
   v_held := tidegate_internal.held_count(v_queue.name, p_now);
   v_slots := tidegate_internal.pacing_slots(
     pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds,

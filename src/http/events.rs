@@ -22,8 +22,8 @@ use super::{
         schemas::Events,
     },
     outlooks::Outlooks,
-    path::{JobPath, unknown},
-    problem::{DATABASE_UNAVAILABLE, OVERLOADED, Problem},
+    path::JobPath,
+    problem::{OVERLOADED, Problem},
 };
 use crate::store::Store;
 
@@ -88,12 +88,7 @@ pub(super) async fn follow(
     extensions: Extensions,
 ) -> Result<Response, Problem> {
     let streams = Arc::clone(&api.streams);
-    let progress = match streams.outlooks.read(job.id, known).await {
-        Ok(progress) => progress
-            .filter(|progress| job.is_open(&progress.outlook))
-            .ok_or_else(|| unknown(job.id))?,
-        Err(_) => return Err(DATABASE_UNAVAILABLE.because("the outlook of the request cannot be read")),
-    };
+    let progress = job.find(&streams.outlooks, known).await?;
     if progress.outlook.status.is_terminal() && known == Some(progress.transition_no) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

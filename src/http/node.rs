@@ -46,10 +46,11 @@ pub struct Node {
     pub(super) admission: Admission,
     pub(super) submitter: Submitter,
     pub(super) metrics: Arc<NodeMetrics>,
-    /// Reads the outlook of requests whose callers have waited.
+    /// Reads the outlooks of requests for polls, and for callers that have waited.
     pub(super) outlooks: Outlooks,
     pub(crate) options: Arc<NodeOptions>,
-    /// Permits for reading a request by its id; their number leaves connections to the other calls.
+    /// Permits for polls of several requests, and for reading the owner of one; their number leaves connections to the
+    /// other calls.
     lookups: Arc<Semaphore>,
 }
 
@@ -89,9 +90,10 @@ impl Node {
             announcer: Announcer::new(store.clone()),
             access: Access::new(operators.clone(), options.keys != Keys::OnceCreated),
             submitter: Submitter::new(store.clone(), gates.clone(), patience, metrics.group_sizes()),
-            // Requests that end at the same time leave most connections to the other calls.
+            // Polls share statements on a quarter of the connections; with the lookups they leave a quarter to
+            // submissions.
             outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),
-            lookups: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
+            lookups: Arc::new(Semaphore::new((connections / 2).max(1))),
             options: Arc::new(options),
             waiters,
             gates,
@@ -172,18 +174,14 @@ impl Node {
         })
     }
 
-    /// Where a request stands, for a poll; `None` for an unknown id.
+    /// Where a request stands, for a poll, read in one statement with the polls that arrive meanwhile; `None` for an
+    /// unknown id.
     ///
     /// # Errors
     ///
-    /// A database error.
-    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
-        let Some(_permit) = self.lookup(&self.store).await else {
-            return Err(StoreError::Unavailable(
-                "too many calls read requests at once".to_owned(),
-            ));
-        };
-        let outlook = self.store.outlook(id).await?;
+    /// Those of the database; a group shares its error.
+    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, Arc<StoreError>> {
+        let outlook = self.outlooks.read(id, None).await?.map(|progress| progress.outlook);
         if let Some(outlook) = &outlook {
             self.metrics.polled(outlook);
         }

@@ -4,14 +4,17 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::sync::oneshot::{self, error::RecvError};
+use tokio::sync::oneshot;
 
 use crate::{
     coalescer::{Coalescer, Rounds},
-    error::warn_of,
+    error::{StoreError, warn_of},
     request::RequestId,
     store::{Progress, Store},
 };
+
+/// A group shares one error, which cannot be cloned.
+type Answer = Result<Option<Progress>, Arc<StoreError>>;
 
 /// Requests read in one statement at most: each may carry a large response.
 const GROUP: usize = 100;
@@ -28,7 +31,7 @@ struct Reads {
 struct Read {
     id: RequestId,
     known: Option<i32>,
-    answer: oneshot::Sender<Option<Progress>>,
+    answer: oneshot::Sender<Answer>,
 }
 
 impl Outlooks {
@@ -41,11 +44,12 @@ impl Outlooks {
     ///
     /// # Errors
     ///
-    /// When the database could not be read.
-    pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Result<Option<Progress>, RecvError> {
+    /// A database error; [`StoreError::Unavailable`] also when its group panicked.
+    pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Answer {
         let (answer, answered) = oneshot::channel();
         self.0.add((), |pending| pending.push_back(Read { id, known, answer }));
-        answered.await
+        let failed = || StoreError::Unavailable("the group of reads failed".to_owned());
+        answered.await.unwrap_or_else(|_| Err(Arc::new(failed())))
     }
 }
 
@@ -66,17 +70,27 @@ impl Rounds for Reads {
         (!group.is_empty()).then_some(group)
     }
 
+    /// Reads a group, in as many parts as are needed to give each request its own answer: an error may concern one.
     async fn run(&self, (): &(), group: Vec<Read>) {
-        let known: Vec<_> = group.iter().map(|read| (read.id, read.known)).collect();
-        match self.store.progress(&known).await {
-            Ok(answers) => {
-                for (read, answer) in group.into_iter().zip(answers) {
-                    // Fails when the caller has left.
-                    let _ = read.answer.send(answer);
+        let mut parts = vec![group];
+        while let Some(mut part) = parts.pop() {
+            let known: Vec<_> = part.iter().map(|read| (read.id, read.known)).collect();
+            let answers: Vec<Answer> = match self.store.progress(&known).await {
+                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Err(error) if part.len() > 1 && !error.is_transient() => {
+                    let rest = part.split_off(part.len() / 2);
+                    parts.extend([rest, part]);
+                    continue;
                 }
+                Err(error) => {
+                    warn_of!(error, "failed to read outlooks");
+                    vec![Err(Arc::new(error)); part.len()]
+                }
+            };
+            for (read, answer) in part.into_iter().zip(answers) {
+                // Fails when the caller has left.
+                let _ = read.answer.send(answer);
             }
-            // The callers get the error as their channels are dropped.
-            Err(error) => warn_of!(error, "failed to read outlooks"),
         }
     }
 }

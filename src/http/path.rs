@@ -12,11 +12,12 @@ use utoipa::IntoParams;
 use super::{
     Api,
     access::Caller,
+    outlooks::Outlooks,
     problem::{DATABASE_UNAVAILABLE, Problem, UNKNOWN_KIND, UNKNOWN_REQUEST},
 };
 use crate::{
     request::RequestId,
-    store::{Outlook, Store},
+    store::{Progress, Store},
 };
 
 /// A path that names a kind. Paths use kebab case, the field has snake case.
@@ -79,18 +80,14 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 }
 
 impl JobPath {
-    /// The request, if the id and the kind are its own and the caller may read it.
-    pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
-        let _permit = lookup_permit(&self.api, store).await?;
-        match store.outlook(self.id).await? {
-            Some(outlook) if self.is_open(&outlook) => Ok(outlook),
+    /// Where the request stands, and its transitions after `known`, if the id and the kind are its own and the caller may
+    /// read it.
+    pub(super) async fn find(&self, outlooks: &Outlooks, known: Option<i32>) -> Result<Progress, Problem> {
+        let progress = outlooks.read(self.id, known).await;
+        match progress.map_err(|error| Problem::from(&*error))? {
+            Some(progress) if self.caller.may_poll(&self.kind, &progress.outlook) => Ok(progress),
             _ => Err(unknown(self.id)),
         }
-    }
-
-    /// Whether the kind is that of a request, and the caller may poll it.
-    pub(super) fn is_open(&self, outlook: &Outlook) -> bool {
-        self.caller.may_poll(&self.kind, outlook)
     }
 
     /// Makes sure that the id and the kind are those of a request of the caller's own, or that it may read all.

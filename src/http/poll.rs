@@ -41,7 +41,7 @@ pub(super) async fn poll(
     job: JobPath,
     mut wait: Wait,
 ) -> axum::response::Result<Response> {
-    let outlook = job.find(&api.store).await?;
+    let outlook = job.find(&api.node.outlooks, None).await?.outlook;
     let later = wait.for_end(&api, job.id, outlook.status).await?;
     let outlook = later.unwrap_or(outlook);
     api.node.metrics.polled(&outlook);

@@ -176,8 +176,9 @@ pub(super) async fn submit(
         Submitted::Replayed(ticket) => {
             let replayed = [(REPLAYED, "true")];
             let location = [(LOCATION, location(&kind, ticket.id))];
-            let outlook = api.store.outlook(ticket.id).await;
-            let outlook = outlook.map_err(Problem::from)?.ok_or_else(|| unknown(ticket.id))?;
+            let progress = api.node.outlooks.read(ticket.id, None).await;
+            let progress = progress.map_err(|error| Problem::from(&*error))?;
+            let outlook = progress.ok_or_else(|| unknown(ticket.id))?.outlook;
             let ended = wait.for_end(&api, ticket.id, outlook.status).await?;
             let answer = answers::answer(ended.unwrap_or(outlook));
             Ok(wait.applied((replayed, location, answer)))

@@ -135,16 +135,16 @@ pub struct Reason {
 }
 
 impl Store {
-    /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
+    /// Where a request stands; `None` for an unknown id.
     ///
     /// # Errors
     ///
     /// A database error.
     pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>> {
-        run!(self, fetch_optional query_as "request_outlook.sql"(id.0))
+        Ok(self.outlooks(&[id]).await?.pop().flatten())
     }
 
-    /// Where each of these requests stands, in one statement; `None` for an unknown id.
+    /// Where each of these requests stands, in one statement: `tidegate.request_outlooks`; `None` for an unknown id.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use tidegate::{
 };
 
 use super::{Api, responses::send_all};
-use crate::support::{TestDatabase, campaign};
+use crate::support::{TestDatabase, campaign, race::Session, until_blocked};
 
 async fn claim(database: &TestDatabase) -> Vec<Claimed> {
     let lease = std::time::Duration::from_secs(60);
@@ -267,7 +267,7 @@ async fn authorising_a_cancellation_or_a_response_computes_no_eta() {
     let api = Api::of(&database).await;
     let (cancelled, answered) = (api.submit("direct").await, api.submit("direct").await);
     database
-        .execute("alter function tidegate.request_outlook rename to out_of_order")
+        .execute("alter function tidegate.request_outlooks rename to out_of_order")
         .await;
 
     assert_eq!(api.get(&cancelled).await.status, 503);
@@ -275,4 +275,39 @@ async fn authorising_a_cancellation_or_a_response_computes_no_eta() {
     let response = json!({"response": {}});
     let path = format!("{answered}/responses");
     assert_eq!(api.post(&path, &response).await.status, 202, "it is early");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_cannot_be_read_fails_no_other_poll_of_its_group() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let mut paths = Vec::new();
+    for _ in 0..6 {
+        paths.push(api.submit("direct").await);
+    }
+    // By hand: more seconds than an answer can have.
+    let (_, unreadable) = paths[3].rsplit_once('/').unwrap();
+    database
+        .execute(&format!(
+            "update tidegate.request set eta_seconds = 1e12 where id = '{unreadable}'"
+        ))
+        .await;
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("lock table tidegate.request in access exclusive mode")
+        .await;
+
+    let polls: Vec<_> = paths
+        .iter()
+        .cycle()
+        .take(60)
+        .map(|path| tokio::spawn(api.client.get(api.url(path)).send()))
+        .collect();
+    until_blocked(&database, 1).await;
+    holder.rollback().await;
+
+    for (poll, path) in polls.into_iter().zip(paths.iter().cycle()) {
+        let status = poll.await.unwrap().unwrap().status();
+        assert_eq!(status == 202, !path.ends_with(unreadable), "{path}: {status}");
+    }
 }

@@ -33,8 +33,13 @@ async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
         .await
         .unwrap();
 
-    let polls: Vec<_> = (0..20)
-        .map(|_| tokio::spawn(admin.ask(Method::GET, &path).send()))
+    let (_, id) = path.rsplit_once('/').unwrap();
+    let several = format!("/v1/direct?id={id}");
+    let polls: Vec<_> = [&path, &several]
+        .into_iter()
+        .cycle()
+        .take(20)
+        .map(|path| tokio::spawn(admin.ask(Method::GET, path).send()))
         .collect();
     until_blocked(&database, 3).await;
     // Polls leave a quarter of the connections to the other calls.

@@ -19,22 +19,29 @@ async fn fill(database: &TestDatabase, thousands: i32) {
     }
 }
 
-/// Messages whose position is not told as the count of those before, for one number in so many.
+/// Messages whose position is not told as the count of those before, for one number in so many: exactly for each alone,
+/// and as polls tell it for all of them together.
 fn differing(queue: &str, one_in: i32) -> String {
     format!(
-        "select format('%s: %s is told as %s or %s', p.msg_id, p.queue_position, t.exact, t.polled)
-         from tidegate.queue_position as p
-         cross join lateral (
-           select tidegate_internal.waiting_before(p.queue, p.msg_id, null) as exact,
-             tidegate_internal.waiting_before(p.queue, p.msg_id, 4000) as polled
-         ) as t
-         where p.queue = '{queue}' and not p.held and p.msg_id % {one_in} = 0
-           and (t.exact <> p.queue_position or t.polled <> p.queue_position)
+        "with asked as materialized (
+           select p.msg_id, p.queue_position
+           from tidegate.queue_position as p
+           where p.queue = '{queue}' and not p.held and p.msg_id % {one_in} = 0
+         ), polled as (
+           select t.msg_id, t.waiting
+           from (select array_agg(a.msg_id order by a.msg_id) as msg_ids from asked as a) as a
+           cross join tidegate_internal.waiting_before('{queue}', a.msg_ids, 4000) as t
+         )
+         select format('%s: %s is told as %s or %s', a.msg_id, a.queue_position, e.waiting, p.waiting)
+         from asked as a
+         cross join lateral tidegate_internal.waiting_before('{queue}', array[a.msg_id], null) as e
+         left join polled as p on p.msg_id = a.msg_id
+         where e.waiting is distinct from a.queue_position or p.waiting is distinct from a.queue_position
          union all
-         select format('Q: %s is told as %s', w.waiting, t.polled)
+         select format('Q: %s is told as %s', w.waiting, t.waiting)
          from (select count(*) filter (where p.waiting) as waiting from tidegate.queue_position as p where p.queue = '{queue}') as w
-         cross join tidegate_internal.waiting_before('{queue}', null, 256) as t(polled)
-         where t.polled <> w.waiting"
+         cross join tidegate_internal.waiting_before('{queue}', '{{null}}', 256) as t
+         where t.waiting <> w.waiting"
     )
 }
 
@@ -137,8 +144,9 @@ fn whatever_happens_to_a_queue_its_positions_are_exact_after_one_survey_and_neve
             let absurd = database.column(
                 "select format('%s: %s', s.msg_id, t.told)
                  from (select m.msg_id from pgmq.q_tx as m where m.msg_id % 4001 = 0) as s
-                 cross join lateral (values
-                   (tidegate_internal.waiting_before('tx', s.msg_id, null)), (tidegate_internal.waiting_before('tx', s.msg_id, 300))
+                 cross join (values (null), (300)) as c(counted)
+                 cross join lateral (
+                   select w.waiting from tidegate_internal.waiting_before('tx', array[s.msg_id], c.counted::integer) as w
                  ) as t(told)
                  where t.told < 0 or t.told > s.msg_id",
             );
@@ -363,7 +371,9 @@ async fn a_release_far_below_the_head_raises_every_later_position_by_one() {
         .number("select pg_sequence_last_value('tidegate.watermark_tx')")
         .await;
     assert!(mark > held[0].msg_id + 4000, "{mark}");
-    let last = "select tidegate_internal.waiting_before('tx', max(msg_id), 4000) from pgmq.q_tx";
+    let last = "select w.waiting
+                from (select max(msg_id) as msg_id from pgmq.q_tx) as m
+                cross join tidegate_internal.waiting_before('tx', array[m.msg_id], 4000) as w";
     let before = database.number(last).await;
 
     holder.texts(&settle("release", &held, "")).await;
@@ -465,7 +475,7 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
         .await;
     assert_eq!(
         remover
-            .text("select tidegate_internal.waiting_before('extra', null, null)")
+            .text("select waiting from tidegate_internal.waiting_before('extra', '{null}', null)")
             .await,
         "0"
     );
