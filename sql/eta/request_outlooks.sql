@@ -112,4 +112,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('request_outlooks', '{reader,api,worker,admin}');
-select tidegate_internal.plan_along_indexes('request_outlooks', 'hashjoin');
+select tidegate_internal.plan_along_indexes('request_outlooks');

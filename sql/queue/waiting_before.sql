@@ -15,7 +15,7 @@
 create or replace function tidegate_internal.waiting_before(
   p_queue text, p_msg_ids bigint[], p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns table (msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable rows 1 as $$
+  returns table (msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable as $$
 #variable_conflict use_column
 declare
   v_lag       constant integer := 32;    -- blocks; by more the watermark does not lag behind the head

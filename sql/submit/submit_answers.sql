@@ -20,27 +20,33 @@ begin
     with answered as materialized (
       select
         r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end as outcome,
-        r.req_status, r.queue, coalesce(p_waiting + s.number - 1, e.queue_position) as queue_position,
-        coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end) as seconds,
-        coalesce(s.p50_ms, e.eta_p50_ms) as p50_ms, coalesce(s.p90_ms, e.eta_p90_ms) as p90_ms, s.place
+        r.req_status, r.queue, s.queue_position, coalesce(s.seconds, case when r.id is null then p_wait end) as seconds,
+        s.p50_ms, s.p90_ms, s.place
       from (
         -- By a window: two arrays of ten thousand are not to be joined as if they were short.
         select
-          a.id, a.own, a.place, max(a.number) over same as number, max(a.seconds) over same as seconds,
+          a.id, a.own, a.place, max(a.queue_position) over same as queue_position, max(a.seconds) over same as seconds,
           max(a.p50_ms) over same as p50_ms, max(a.p90_ms) over same as p90_ms
         from (
           select
-            u.id, u.own, u.place, null::bigint as number, null::integer as seconds, null::bigint as p50_ms,
+            u.id, u.own, u.place, null::bigint as queue_position, null::integer as seconds, null::bigint as p50_ms,
             null::bigint as p90_ms
           from unnest(p_ids, p_own) with ordinality as u(id, own, place)
           union all
-          select n.id, null, null, n.number, n.seconds, n.p50_ms, n.p90_ms
+          select n.id, null, null, p_waiting + n.number - 1, n.seconds, n.p50_ms, n.p90_ms
           from unnest(p_new, p_etas) with ordinality as n(id, seconds, p50_ms, p90_ms, number)
+          union all
+          select o.id, null, null, o.queue_position, o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms
+          from tidegate.request_outlooks(array(
+            select f.id from unnest(p_ids) as f(id) where f.id is not null
+            except
+            select n.id from unnest(p_new) as n(id)
+          )) as o
+          where not p_each
         ) as a
         window same as (partition by a.id)
       ) as s
       left join tidegate.request as r on r.id = s.id
-      left join lateral tidegate.request_outlook(r.id) as e on s.number is null and not p_each
       where s.place is not null
     )
     select
