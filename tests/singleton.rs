@@ -116,6 +116,26 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lease_lasts_from_the_end_of_the_wait_for_its_row() {
+    let database = TestDatabase::unlimited().await;
+    // The first ever, while another one's transaction fails; then a keep, while the row is locked and not changed.
+    for (holds, call, answer) in [
+        (TAKE, TAKE.to_owned(), "1"),
+        ("select from tidegate.singleton for update", keep(1), "t"),
+    ] {
+        let mut holder = Session::begin(&database).await;
+        holder.texts(holds).await;
+        let waiting = Session::open(&database).await.start(&call);
+        waiting.until_blocked_by(&database, &holder).await;
+        let waited = database.value("select clock_timestamp()::text").await;
+        holder.rollback().await;
+        assert_eq!(waiting.finish().await.1, [answer]);
+        let lasts = format!("select until >= '{waited}'::timestamptz + interval '5 s' from tidegate.singleton");
+        assert_eq!(database.text(&lasts).await.as_deref(), Some("true"), "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_and_lengths_that_are_invalid_are_refused() {
     let database = TestDatabase::unlimited().await;
     for (call, code) in [

@@ -18,6 +18,6 @@ cross join lateral (
   where r.req_status not in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
   union all
   select o.queue_position, o.elapsed, o.retry_after_seconds, o.place
-  from tidegate.request_outlook(r.id) as o
+  from tidegate.request_outlooks(array[r.id]) as o
   where r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
 ) as o;

@@ -2,10 +2,10 @@
 -- read; no row for an unknown id.
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `queue_position` is the
--- number of waiting messages before its own, 0 for a held request, null for one in no queue; `elapsed` is the time in
--- the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and
--- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is the
--- Retry-After at submit. A request whose lease has run out has the position of its number.
+-- number of waiting messages before its own, 0 for a held request, null without a message; a request whose lease has
+-- run out is counted as if it waited at its number. `elapsed` is the time in the current status, `age` since the
+-- submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and `eta_p90_ms` are there for kinds with
+-- `eta = 'observed'` once enough was observed; `predicted_seconds` is the Retry-After at submit.
 create or replace function tidegate.request_outlooks(ids uuid[])
   returns table (
     id uuid, kind text, flow tidegate.flow, req_status tidegate.request_status, transition_no integer, place text,
@@ -39,7 +39,7 @@ begin
     ), waiting as materialized (
       select q.name as queue, w.msg_id, w.waiting, w.vt
       from (
-        select a.queue as name, array_agg(a.msg_id order by a.msg_id) as msg_ids
+        select a.queue as name, array_agg(distinct a.msg_id order by a.msg_id) as msg_ids
         from asked as a
         where a.msg_id is not null and a.held is not true
         group by a.queue
@@ -82,9 +82,9 @@ begin
           when 'awaiting_response' then tidegate.response_backoff_seconds(p.elapsed)
           -- By the nominal times; not before the end of a backoff or a delayed start.
           else greatest(
-            tidegate.bounded_seconds(
+            case when l.first is not null then tidegate.bounded_seconds(
               l.first + l.each * coalesce(p.queue_position, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
-            ),
+            ) end,
             case when p.visible_in is not null
               then least(ceil(extract(epoch from p.visible_in)), (p.terms).max_seconds) end
           )

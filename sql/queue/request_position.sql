@@ -13,7 +13,10 @@ create or replace function tidegate.request_position(id uuid)
     from tidegate.claim as c
     where c.token = r.lease and r.id = any(c.ids)
   ) as l
-  left join lateral tidegate_internal.waiting_before(r.queue, array[r.msg_id], null) as w on l.held is not true
+  -- Nothing is counted for a held one.
+  left join lateral tidegate_internal.waiting_before(
+    case when l.held is not true then r.queue end, array[r.msg_id], null
+  ) as w on true
   where r.id = request_position.id;
 $$;
 select tidegate_internal.allow('request_position', '{reader,api,worker,admin}');

@@ -1,9 +1,9 @@
 -- waiting_before: How many messages of a queue wait before each of some numbers, or in all; deep ones by the last
 -- survey. No row for a queue without a table.
 --
--- `p_msg_ids` is in ascending order; null stands for the end of the queue, and its row has the next number. `vt` is the
--- time of the message with that number, null if there is none. Many numbers share the reads, and cost little more than
--- one.
+-- `p_msg_ids` is in ascending order, each once; null stands for the end of the queue, and its row has the next number.
+-- `vt` is the time of the message with that number, null if there is none. Many numbers share the reads of the head and
+-- the survey, and those of one block its messages.
 --
 -- Counts one by one near the head, where claims change it, and numbers newer than the last survey; takes the rest from
 -- `queue_survey` (see `survey_queue`). So the count costs about the same at any depth, and is exact once the queue has
@@ -60,6 +60,7 @@ begin
       end if;
 
       -- Messages due below the watermark, the first one that waits from there on, and those in its block and the next.
+      -- The time is none of the index's conditions (`coalesce`): else the index on the time would serve them.
       v_due := array(
         select d.msg_id
         from (
@@ -85,7 +86,6 @@ begin
         where m.msg_id >= v_first and m.msg_id < least(v_last, (v_first / 256 + 2) * 256)
           and coalesce(m.vt <= p_now, false)
         order by m.msg_id
-        limit 512
       );
     -- end of each queue
     -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
@@ -134,11 +134,11 @@ begin
         from (
           select
             b.msg_ids,
-            coalesce(v_before[b.place] + (
+            coalesce(v_before[b.nth] + (
               select coalesce(sum(w), 0)
               from tidegate.queue_survey as s
               cross join unnest(s.waiting_by_block[1 : b.block - s.stretch * 64]) as w
-              where s.queue = p_queue and s.stretch = v_stretches[b.place]
+              where s.queue = p_queue and s.stretch = v_stretches[b.nth]
             ), 0) as surveyed,
             array(
               select m.msg_id
@@ -149,15 +149,15 @@ begin
             ) as newer
           from (
             select
-              x.block, width_bucket(x.block / 64, v_stretches) as place, array_agg(x.msg_id) as msg_ids,
+              x.block, width_bucket(x.block / 64, v_stretches) as nth, array_agg(x.msg_id) as msg_ids,
               max(x.msg_id) as last
             from (
               select
-                e.msg_id,
-                greatest(v_from, case when k.known is not null then least(k.known, e.msg_id / 256) end) as block
-              from unnest(v_ends) as e(msg_id)
+                a.msg_id,
+                greatest(v_from, case when k.known is not null then least(k.known, a.msg_id / 256) end) as block
+              from unnest(v_ends) as a(msg_id)
               cross join lateral (
-                select v_known[width_bucket(e.msg_id / 256 / 64, v_stretches)] as known
+                select v_known[width_bucket(a.msg_id / 256 / 64, v_stretches)] as known
               ) as k
             ) as x
             group by x.block

@@ -6,18 +6,21 @@
 create or replace function tidegate.lease_take(name text, holder text, lasts interval)
   returns bigint language plpgsql security definer as $$
 declare
-  v_now   constant timestamptz := tidegate.clock();
+  v_now   timestamptz;
   v_epoch bigint;
 begin
   perform tidegate_internal.require_lease_time(lasts);
-  insert into tidegate.singleton as s (name, epoch, holder, taken_at, until, lease_ms)
-  values (lease_take.name, 1, lease_take.holder, v_now, v_now + lasts, ceil(extract(epoch from lasts) * 1000)::bigint)
-  -- By the clock after the wait for the row: a lease taken during the wait ends later than one from `v_now` could, and
+  insert into tidegate.singleton (name, epoch, holder, taken_at, until, lease_ms)
+  values (lease_take.name, 0, lease_take.holder, tidegate.clock(), '-infinity', 0)
+  on conflict on constraint singleton_pkey do nothing;
+  perform from tidegate.singleton as s where s.name = lease_take.name for update;
+  -- After the wait for the row: a lease taken during the wait reaches further than it could at a time before it, and
   -- would count as none.
-  on conflict on constraint singleton_pkey do update
-  set epoch = s.epoch + 1, holder = excluded.holder, taken_at = tidegate.clock(), until = tidegate.clock() + lasts,
-    lease_ms = excluded.lease_ms
-  where not tidegate.is_held(s.until, s.lease_ms, tidegate.clock())
+  v_now := tidegate.clock();
+  update tidegate.singleton as s
+  set epoch = s.epoch + 1, holder = lease_take.holder, taken_at = v_now, until = v_now + lasts,
+    lease_ms = ceil(extract(epoch from lasts) * 1000)::bigint
+  where s.name = lease_take.name and not tidegate.is_held(s.until, s.lease_ms, v_now)
   returning s.epoch into v_epoch;
   return v_epoch;
 end;

@@ -288,7 +288,7 @@ impl Lanes {
 }
 
 /// Whether an error may concern one request of a group, and not its kind or the database.
-fn may_concern_one_request(error: &StoreError) -> bool {
+pub(super) fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
         // Misuse: such as two submitters in a group, of which one has got a quota since the gates were copied.
         StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,

@@ -46,7 +46,7 @@ pub struct Node {
     pub(super) admission: Admission,
     pub(super) submitter: Submitter,
     pub(super) metrics: Arc<NodeMetrics>,
-    /// Reads the outlooks of requests for polls, and for callers that have waited.
+    /// Reads the outlooks of requests for polls, for replays, and for callers that have waited.
     pub(super) outlooks: Outlooks,
     pub(crate) options: Arc<NodeOptions>,
     /// Permits for polls of several requests, and for reading the owner of one; their number leaves connections to the

@@ -6,6 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::oneshot;
 
+use super::grouping::may_concern_one_request;
 use crate::{
     coalescer::{Coalescer, Rounds},
     error::{StoreError, warn_of},
@@ -44,12 +45,18 @@ impl Outlooks {
     ///
     /// # Errors
     ///
-    /// A database error; [`StoreError::Unavailable`] also when its group panicked.
+    /// A database error; [`StoreError::Unavailable`] also when its group panicked, or when there was no answer for as
+    /// long as a call waits for a connection.
     pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Answer {
         let (answer, answered) = oneshot::channel();
         self.0.add((), |pending| pending.push_back(Read { id, known, answer }));
-        let failed = || StoreError::Unavailable("the group of reads failed".to_owned());
-        answered.await.unwrap_or_else(|_| Err(Arc::new(failed())))
+        let time_limit = self.0.rounds.store.pool_options().get_acquire_timeout();
+        let why = match tokio::time::timeout(time_limit, answered).await {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(_)) => "the group of reads failed",
+            Err(_) => "too many calls read requests at once",
+        };
+        Err(Arc::new(StoreError::Unavailable(why.to_owned())))
     }
 }
 
@@ -77,7 +84,7 @@ impl Rounds for Reads {
             let known: Vec<_> = part.iter().map(|read| (read.id, read.known)).collect();
             let answers: Vec<Answer> = match self.store.progress(&known).await {
                 Ok(answers) => answers.into_iter().map(Ok).collect(),
-                Err(error) if part.len() > 1 && !error.is_transient() => {
+                Err(error) if part.len() > 1 && may_concern_one_request(&error) => {
                     let rest = part.split_off(part.len() / 2);
                     parts.extend([rest, part]);
                     continue;

@@ -260,6 +260,19 @@ async fn a_held_check_is_told_the_time_of_a_check_and_not_of_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_a_kind_without_nominal_times_has_no_retry_after() {
+    let database = TestDatabase::new().await;
+    let id = database.submit("direct").await;
+    database
+        .execute("update tidegate.kind set processing_ms = null where name = 'direct'")
+        .await;
+    let told = format!(
+        "select concat_ws(' ', place, queue_position, retry_after_seconds) from tidegate.request_outlook('{id}')"
+    );
+    assert_eq!(database.value(&told).await, "tx_queue 0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_not_to_start_before_its_time_is_not_told_to_come_back_earlier() {
     let database = TestDatabase::new().await;
     for (delay, least, most) in [
