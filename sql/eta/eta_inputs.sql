@@ -28,7 +28,7 @@ begin
     into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
     v_terms.tx_queue_size := (
-      select w.waiting from tidegate_internal.waiting_before(v_tx_queue, '{null}', p_counted) as w
+      select w.waiting from tidegate_internal.waiting_before(v_tx_queue, array[null::bigint], p_counted) as w
     );
   end if;
   return v_terms;

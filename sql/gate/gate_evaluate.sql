@@ -34,7 +34,7 @@ begin
 
   -- Many are not counted before the survey says that the mark may be near.
   if v_gate.queue is not null and v_gate.low_water > v_few
-    and (select w.waiting from tidegate_internal.waiting_before(v_gate.queue, '{null}', 256) as w)
+    and (select w.waiting from tidegate_internal.waiting_before(v_gate.queue, array[null::bigint], 256) as w)
       > v_gate.low_water * 1.05
   then
     return false;

@@ -6,7 +6,7 @@ declare
 begin
   if v_depth >= p_counted then
     v_depth := greatest(v_depth, (
-      select w.waiting from tidegate_internal.waiting_before(p_queue, '{null}', p_counted) as w
+      select w.waiting from tidegate_internal.waiting_before(p_queue, array[null::bigint], p_counted) as w
     ));
   end if;
   return v_depth;

@@ -25,8 +25,8 @@ declare
 begin
   if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null and submit_group.admission = 'enforce'
     -- One of each or none, and the first is where [1] finds it.
-    and coalesce(submit_group.idempotency_keys, '{null}') = array[submit_group.idempotency_keys[1]]
-    and coalesce(submit_group.submitters, '{null}') = array[submit_group.submitters[1]]
+    and coalesce(submit_group.idempotency_keys, array[null::text]) = array[submit_group.idempotency_keys[1]]
+    and coalesce(submit_group.submitters, array[null::text]) = array[submit_group.submitters[1]]
     and exists (select from tidegate.submit_terms as t where t.kind = submit_group.kind)
   then
     v_waits := submit_group.idempotency_keys[1] is not null and submit_group.key_patience_ms is not null;

@@ -1,9 +1,12 @@
-//! Keeps the tx queue about as deep as it is told: claims and settles what is more, as a worker does, until a line comes.
+//! Keeps the tx queue about as deep as it is told: claims and settles what is more, and maintains, as a worker does, until a
+//! line comes.
 
 use std::time::Duration;
 
 use peercommon as pc;
 use sqlx::{Connection, PgConnection};
+use tidegate::maintenance;
+use tokio_util::sync::CancellationToken;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,7 +24,9 @@ pub async fn keep() {
         .execute(&mut session)
         .await
         .unwrap();
+    let store = crate::store().await;
     pc::ready_go();
+    tokio::spawn(maintenance::run(store, CancellationToken::new()));
     tokio::spawn(async move {
         loop {
             let now = now_deep(&mut session).await;
