@@ -76,10 +76,17 @@ begin
     return;
   end if;
 
-  -- All messages before any row, then all rows in one order, because a sweep may come the other way; then the fates are
-  -- evaluated again.
+  -- All messages before any row, then all rows and all usage of quotas in one order, because a sweep or a new quota may
+  -- come the other way; then the fates are evaluated again.
   perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
   perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
+  perform from (
+    select
+    from tidegate.quota_usage as u
+    where u.request_id = any(v_found.ids)
+    order by u.request_id
+    for update
+  ) as locked;
   select
     array_agg(r.id) as ids, array_agg(f.fate) as fates, array_agg(r.id) filter (where f.fate = 'undated') as undated
   into v_found
@@ -114,7 +121,7 @@ begin
     select e.id
     from unnest('{unready,overdue,unanswered}'::text[]) as f(fate)
     cross join lateral tidegate_internal.end_expired(
-      array(select l.id from unnest(v_found.ids, v_found.fates) as l(id, fate) where l.fate = f.fate), f.fate
+      array(select l.id from unnest(v_found.ids, v_found.fates) as l(id, fate) where l.fate = f.fate), f.fate, true
     ) as e
     order by 1
   );

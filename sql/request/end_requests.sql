@@ -4,9 +4,11 @@
 -- claim does, and then moves the rows that still have a status of `p_from` and still name the same message. A held
 -- request has no message to lock; its row names no lease token afterwards, so the holder's settle moves nothing.
 -- `p_causes` has the cause for each status of `p_from`; without `p_error`, the error is that of an operator's call. To
--- end more than one request, call `lock_recovery_shared` first.
+-- end more than one request, call `lock_recovery_shared` first. `p_locked`: the caller has locked the messages and then
+-- the rows; to wait for a message that was put back in between would be a deadlock.
 create or replace function tidegate_internal.end_requests(
-  p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb
+  p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb,
+  p_locked boolean default false
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
   set plan_cache_mode = force_generic_plan
@@ -22,7 +24,9 @@ begin
   if v_seen.ids is null then
     return;
   end if;
-  perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
+  if not p_locked then
+    perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
+  end if;
 
   with ordered as materialized (
     -- Locked in id order, because requests without a message may be those of two sweeps, or of a settle.

@@ -32,19 +32,25 @@ fn over_http() -> usize {
 const LOOKS: i64 = 8;
 
 /// The statements so far: transactions here, because no client opens one. A session may report its own a minute late, but
-/// reports all before it ends, so every idle session but the listeners' is ended first.
+/// reports all before it ends, so every session but the listeners' is ended first, once it is idle.
 async fn statements(database: &TestDatabase) -> i64 {
     let mut session = database.session().await;
-    // It returns false, too, of a session that has just ended by itself.
-    sqlx::query(
-        "select pg_terminate_backend(a.pid, 10000)
-         from pg_stat_activity as a
-         where a.datname = current_database() and a.pid <> pg_backend_pid() and a.state = 'idle'
-           and a.query !~* '^ *(un)?listen'",
-    )
-    .execute(&mut session)
-    .await
-    .unwrap();
+    loop {
+        // It returns false, too, of a session that has just ended by itself.
+        let busy: i64 = sqlx::query_scalar(
+            "select count(*) filter (where a.state <> 'idle' or pg_terminate_backend(a.pid, 10000) is null)
+             from pg_stat_activity as a
+             where a.datname = current_database() and a.pid <> pg_backend_pid() and a.query !~* '^ *(un)?listen'",
+        )
+        .fetch_one(&mut session)
+        .await
+        .unwrap();
+        if busy == 0 {
+            break;
+        }
+        // Its own statements count, too.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     sqlx::query_scalar("select xact_commit + xact_rollback from pg_stat_database where datname = current_database()")
         .fetch_one(&mut session)
         .await

@@ -271,6 +271,70 @@ async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_overdue_request_that_is_released_meanwhile_is_ended_without_waiting_for_its_message() {
+    let database = TestDatabase::unlimited().await;
+    let first = database.submit("public_decrypt").await;
+    database.submit("direct").await;
+    let mut worker = Session::open(&database).await;
+    let held = worker.claim("tx", 1).await;
+    database
+        .execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'")
+        .await;
+    let row = format!("select from tidegate.request where id = '{first}' for update");
+    let mut holder = Session::begin(&database).await;
+    holder.execute(&row).await;
+    // It has locked the messages, and waits for the first row.
+    let recovery = Session::open(&database)
+        .await
+        .start("select expired from tidegate.recover_deadlines()");
+    recovery.until_blocked_by(&database, &holder).await;
+    worker.texts(&settle("release", &held, "")).await;
+    // Another one finds the message that is back, and waits for the first row, too.
+    let mut other = Session::begin(&database).await;
+    other.execute("select from pgmq.q_tx for update").await;
+    let other = other.start(&row);
+    until_blocked(&database, 2).await;
+    holder.rollback().await;
+
+    assert_eq!(recovery.finish().await.1, ["2"]);
+    other.finish().await.0.rollback().await;
+    database.execute("select tidegate.remove_stray_messages('tx')").await;
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_past_different_deadlines_leave_their_quota_in_the_order_of_a_new_quota() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("select tidegate.quota_set(kind => 'public_decrypt', high_water => 1000)")
+        .await;
+    // By their fates, the second one is ended first.
+    let (overdue, unready) = (
+        database.submit("public_decrypt").await,
+        database.submit("public_decrypt").await,
+    );
+    for (column, id) in [("deadline_at", overdue), ("readiness_deadline_at", unready)] {
+        database
+            .execute(&format!(
+                "update tidegate.request set {column} = clock_timestamp() - interval '1 s' where id = '{id}'"
+            ))
+            .await;
+    }
+    let usage = |id| format!("select from tidegate.quota_usage where request_id = '{id}' for update");
+    let mut other = Session::begin(&database).await;
+    other.execute(&usage(overdue)).await;
+    let recovery = Session::open(&database)
+        .await
+        .start("select expired from tidegate.recover_deadlines()");
+    recovery.until_blocked_by(&database, &other).await;
+    other.execute(&usage(unready)).await;
+    other.rollback().await;
+
+    assert_eq!(recovery.finish().await.1, ["2"]);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
