@@ -60,7 +60,6 @@ begin
       end if;
 
       -- Messages due below the watermark, the first one that waits from there on, and those in its block and the next.
-      -- The time is none of the index's conditions (`coalesce`): else the index on the time would serve them.
       v_due := array(
         select d.msg_id
         from (
@@ -72,6 +71,7 @@ begin
         ) as d
         order by d.msg_id
       );
+      -- The time is no condition for an index here (`coalesce`): else the index on the time would serve the read.
       v_first := (
         select m.msg_id
         from pgmq.q_QUEUE as m

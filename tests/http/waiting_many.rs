@@ -38,7 +38,7 @@ async fn statements(database: &TestDatabase) -> i64 {
     loop {
         // It returns false, too, of a session that has just ended by itself.
         let busy: i64 = sqlx::query_scalar(
-            "select count(*) filter (where a.state <> 'idle' or pg_terminate_backend(a.pid, 10000) is null)
+            "select count(case when a.state = 'idle' then nullif(pg_terminate_backend(a.pid, 10000) is null, false) else true end)
              from pg_stat_activity as a
              where a.datname = current_database() and a.pid <> pg_backend_pid() and a.query !~* '^ *(un)?listen'",
         )
