@@ -23,7 +23,8 @@ begin
     update tidegate.breaker as b
     set
       probes = case when b.probe_until <= p_limits.now then 0 else b.probes end + probe.requests,
-      probe_until = p_limits.now + p_lease_for + f.timeout_ms * interval '1 ms'
+      -- Counted from the leases' start: the claim may have waited for rows since `p_limits.now`.
+      probe_until = tidegate.clock() + p_lease_for + f.timeout_ms * interval '1 ms'
     from (
       select r.kind, count(*)::integer as requests
       from tidegate.request as r

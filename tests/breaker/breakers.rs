@@ -287,6 +287,29 @@ async fn probes_that_come_to_nothing_leave_their_place_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn probes_of_a_claim_that_waited_for_rows_keep_their_places_as_long_as_others() {
+    let database = with_breaker().await;
+    let mut session = Session::open(&database).await;
+    tripped(&database, &mut session).await;
+    let_time_pass(&database).await;
+    database.stop_clock().await;
+
+    let mut holder = Session::begin(&database).await;
+    holder.execute("select from tidegate.request for no key update").await;
+    let claiming = session.start("select id from tidegate.claim_tx('tx', 'slow', 9, '1 minute')");
+    claiming.until_blocked_by(&database, &holder).await;
+    // Longer than a lease and a call together.
+    database.execute("update public.test_clock set at = at + interval '2 minutes'").await;
+    holder.rollback().await;
+    let (mut session, probes) = claiming.finish().await;
+    assert_eq!(probes.len(), 2);
+
+    database.execute("update public.test_clock set at = at + interval '1 second'").await;
+    assert_eq!(session.claim("tx", 9).await.len(), 0, "a call may still be under way");
+    assert_eq!(state(&database).await, "half_open 2 0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_see_it_fail_at_once_one_trips_it() {
     let database = with_breaker().await;
     submit_many(&database, "direct", 40).await;
