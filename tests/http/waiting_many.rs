@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::waiting::{Elsewhere, Listening};
-use crate::support::{TestDatabase, campaign, raw};
+use crate::support::{TestDatabase, campaign, raw, server};
 
 /// How many wait.
 fn all() -> usize {
@@ -31,28 +31,30 @@ fn over_http() -> usize {
 /// How many looks are measured: enough that new connections cost little of them.
 const LOOKS: i64 = 8;
 
-/// The statements so far: transactions here, because no client opens one. A session may report its own a minute late, but
-/// reports all before it ends, so every session but the listeners' is ended first, once it is idle.
+/// The statements so far: transactions here, because no client opens one.
+///
+/// A session may report its own late, but reports all before it ends, so every session but the listeners' is ended
+/// first, once all are idle: ending them while one is busy only makes new ones, with statements of their own. This asks
+/// in another database, so that its own statements do not count, however long it waits.
 async fn statements(database: &TestDatabase) -> i64 {
-    let mut session = database.session().await;
+    let mut elsewhere = server::admin().await;
+    let sessions = format!(
+        "pg_stat_activity as a where a.datname = '{}' and a.query !~* '^ *(un)?listen'",
+        database.name
+    );
     loop {
-        // It returns false, too, of a session that has just ended by itself.
-        let busy: i64 = sqlx::query_scalar(
-            "select count(case when a.state = 'idle' then nullif(pg_terminate_backend(a.pid, 10000) is null, false) else true end)
-             from pg_stat_activity as a
-             where a.datname = current_database() and a.pid <> pg_backend_pid() and a.query !~* '^ *(un)?listen'",
-        )
-        .fetch_one(&mut session)
-        .await
-        .unwrap();
-        if busy == 0 {
+        let is_idle = format!("select coalesce(bool_and(a.state is not distinct from 'idle'), true) from {sessions}");
+        if sqlx::query_scalar(&is_idle).fetch_one(&mut elsewhere).await.unwrap() {
+            // False, too, of a session that has just ended by itself.
+            let end = format!("select pg_terminate_backend(a.pid, 10000) from {sessions}");
+            sqlx::raw_sql(&end).execute(&mut elsewhere).await.unwrap();
             break;
         }
-        // Its own statements count, too.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    sqlx::query_scalar("select xact_commit + xact_rollback from pg_stat_database where datname = current_database()")
-        .fetch_one(&mut session)
+    sqlx::query_scalar("select xact_commit + xact_rollback from pg_stat_database where datname = $1")
+        .bind(&database.name)
+        .fetch_one(&mut elsewhere)
         .await
         .unwrap()
 }
