@@ -299,12 +299,16 @@ async fn probes_of_a_claim_that_waited_for_rows_keep_their_places_as_long_as_oth
     let claiming = session.start("select id from tidegate.claim_tx('tx', 'slow', 9, '1 minute')");
     claiming.until_blocked_by(&database, &holder).await;
     // Longer than a lease and a call together.
-    database.execute("update public.test_clock set at = at + interval '2 minutes'").await;
+    database
+        .execute("update public.test_clock set at = at + interval '2 minutes'")
+        .await;
     holder.rollback().await;
     let (mut session, probes) = claiming.finish().await;
     assert_eq!(probes.len(), 2);
 
-    database.execute("update public.test_clock set at = at + interval '1 second'").await;
+    database
+        .execute("update public.test_clock set at = at + interval '1 second'")
+        .await;
     assert_eq!(session.claim("tx", 9).await.len(), 0, "a call may still be under way");
     assert_eq!(state(&database).await, "half_open 2 0");
 }
