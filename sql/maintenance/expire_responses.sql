@@ -12,6 +12,10 @@ declare
   );
 begin
   more := cardinality(v_ids) = batch;
+  expired := 0;
+  if v_ids = '{}' then
+    return;
+  end if;
   select count(*) into expired from tidegate_internal.end_expired(v_ids, 'unanswered');
 end;
 $$;

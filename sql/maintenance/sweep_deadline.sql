@@ -55,6 +55,9 @@ begin
     cursor_at = case when more then v_last_at else v_now - v_overlap end,
     cursor_id = case when more then v_ids[cardinality(v_ids)] else v_no_id end
   where m.duty = p_duty;
+  if v_ids is null then
+    return;
+  end if;
   select count(*) into expired from tidegate_internal.end_expired(v_ids, p_fate);
 
   -- `end_requests` leaves a request live that changed its queue or number while it waited for the message. The cursor
