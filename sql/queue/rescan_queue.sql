@@ -47,7 +47,7 @@ begin
     tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
   if v_first is not null then
-    perform tidegate_internal.watermark_lower(rescan_queue.queue, v_first);
+    perform tidegate_internal.watermark_lower(rescan_queue.queue, v_first, p_found => true);
     v_found := v_found + 1;
   end if;
   -- A search below the kinds' marks would read each message there: a claim does it once an hour, and after `recover`.

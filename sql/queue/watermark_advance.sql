@@ -6,9 +6,9 @@
 -- message later, so first it finds up to which number all drawing transactions have ended (counter `ended`): to the
 -- last one, while none is open; else to the last one of an earlier call, which noted it, once no transaction is open
 -- that was open then. A watermark passes no number beyond that. But claims must not slow down without end while one
--- stays open: the queue's watermark passes its numbers when `v_reach` others have been drained, and `rescan_queue`
--- finds messages that commit there (the gate counts from `ended` on). Skipped while another session moves a watermark:
--- the next claim tries again.
+-- stays open: the queue's watermark passes its numbers when `v_reach` others have been drained, and the gate counts
+-- from `ended` on. Before `ended` passes them, too, the watermark is lowered to a message that has committed there;
+-- `rescan_queue` may find it earlier. Skipped while another session moves a watermark: the next claim tries again.
 create or replace function tidegate_internal.watermark_advance(
   p_queue text, p_first bigint, p_kinds text[] default null
 )
@@ -52,12 +52,29 @@ begin
     perform setval(v_noted_x, v_draws.newest + 1);
     perform setval(v_noted, greatest(v_last, 1));
   end if;
+  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'watermark')), 0);
   if v_to <> v_known then
+    -- Nothing was below the watermark when it passed these numbers, and something may have committed there since.
+    case p_queue
+      -- each queue
+      when 'QUEUE' then
+        select m.msg_id into v_waiting
+        from pgmq.q_QUEUE as m
+        where m.msg_id > v_known and m.msg_id < v_mark and m.msg_id <= v_to and m.vt = '-infinity'
+        order by m.msg_id
+        limit 1;
+      -- end of each queue
+      else perform tidegate_internal.refuse_queue(p_queue);
+    end case;
+    if v_waiting is not null then
+      perform tidegate_internal.watermark_lower(p_queue, v_waiting, p_found => true);
+      v_mark := v_waiting;
+    end if;
     perform setval(v_ended, v_to);
   end if;
 
   v_mark := greatest(
-    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'watermark')), 0),
+    v_mark,
     case when p_kinds is not null then tidegate_internal.kinds_watermark(p_queue, p_kinds) end
   );
   v_to := least(p_first - 1, greatest(v_to, case when p_kinds is null then p_first - v_reach else 0 end));

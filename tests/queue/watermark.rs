@@ -200,6 +200,40 @@ async fn the_mark_passes_no_number_whose_transaction_is_open() {
     assert!(mark(&database).await > 7000);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_commit_below_the_mark_are_found_and_counted_when_their_draw_has_ended() {
+    let database = TestDatabase::unlimited().await;
+    let mut late = Session::begin(&database).await;
+    let found_late = late
+        .texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))")
+        .await;
+    drive_up(&database).await;
+    assert!(drive_up(&database).await > 4000);
+    database
+        .execute(
+            "update tidegate.gate set high_water = 100, low_water = 99 where name = 'tx';
+             insert into tidegate.kind_watermark (queue, kind, mark, epoch)
+             values ('tx', 'direct', 14000, coalesce(pg_sequence_last_value('tidegate.epoch_tx'), 0))",
+        )
+        .await;
+    late.commit().await;
+
+    // Nothing but settings of sequences survives.
+    let mut claiming = Session::begin(&database).await;
+    claiming
+        .execute("select tidegate_internal.watermark_advance('tx', 14111)")
+        .await;
+    claiming.rollback().await;
+    let mut session = Session::open(&database).await;
+    let fill = "select id from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    assert_eq!(session.texts(fill).await.len(), 90);
+    let claimed = session
+        .texts("select id from tidegate.claim_tx('tx', 'w', 200, '1 minute', '{direct}')")
+        .await;
+    assert_eq!(claimed.len(), 100);
+    assert_eq!(claimed[..10], found_late[..]);
+}
+
 /// The transaction that has drawn is the newest one, and none has ended since.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
