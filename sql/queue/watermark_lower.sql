@@ -1,10 +1,10 @@
 -- watermark_lower: Lowers the watermarks and the head of a queue, and the watermarks of its kinds, to a message that
 -- was put back, or found below them (`p_found`).
 --
--- The calling function holds the queue's advisory lock `watermark`. A message that was found stays there when this
--- transaction rolls back, which would raise the watermarks of kinds again. Above READ COMMITTED the snapshot is older
--- than that lock, so rows of `kind_watermark` may be missing from it. In both cases the queue's epoch is advanced, which
--- voids all rows of an earlier epoch (`kinds_watermark`).
+-- The calling function holds the queue's advisory lock `watermark`. Above READ COMMITTED the snapshot is older than
+-- that lock, so rows of `kind_watermark` may be missing from it. Then the queue's epoch is advanced, which voids all
+-- rows of an earlier epoch (`kinds_watermark`); so it is for a message that was found, because it stays there when this
+-- transaction rolls back, which would raise the watermarks of kinds again.
 create or replace function tidegate_internal.watermark_lower(
   p_queue text, p_msg_id bigint, p_found boolean default false
 )
