@@ -83,11 +83,11 @@ pub(crate) struct WorkerFlags {
     lease: Duration,
 
     /// How many requests are claimed at once, at most
-    #[arg(long, value_name = "N", default_value = "500", value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = WorkerOptions::default().batch, value_parser = at_least_one())]
     batch: usize,
 
     /// How many calls run at once in each queue, at most
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = WorkerOptions::default().concurrency, value_parser = at_least_one())]
     concurrency: usize,
 
     /// How often an idle queue is polled, besides notifications
