@@ -12,8 +12,10 @@ use crate::{error::warn_of, store::Store};
 /// How often a process asks whether a duty is due.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Maintains until `shutdown`.
+/// Maintains until `shutdown`, on a connection of its own: each session plans the duties' statements when it first runs
+/// them, which takes tens of milliseconds, and keeps the plans.
 pub async fn run(store: Store, shutdown: CancellationToken) {
+    let store = store.with_own_pool(1);
     let mut failing = false;
     let period = async || {
         tokio::time::sleep(PERIOD).await;

@@ -6,18 +6,23 @@ create or replace procedure tidegate.maintain()
   language plpgsql as $$
 declare
   v_time  constant interval := '500 ms';
+  v_pause constant float8 := 0.003;
+  v_due   text[];
   v_duty  text[];
   v_began timestamptz;
   v_more  boolean;
+  v_wrote boolean;
+  -- The duties that have ended, and are not noted yet.
+  v_ended text[] := '{}';
+  v_ran   timestamptz[] := '{}';
+  v_took  interval[] := '{}';
 begin
   -- A procedure that commits cannot have a `set` clause, and each commit ends a local setting.
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- Most calls find that another process has just run all duties.
-  if not exists (
-    select from tidegate.maintenance as m where tidegate.clock() not between m.ran_at and m.ran_at + m.period
-  ) then
-    return;
-  end if;
+  -- Mostly none: another process has just run all duties.
+  v_due := array(
+    select m.duty from tidegate.maintenance as m where tidegate.clock() not between m.ran_at and m.ran_at + m.period
+  );
 
   -- Each duty, and a query that does one batch of it and returns whether there is more to do (null: no). Queues are
   -- visited by name, as all that locks them does; no count is below 0.
@@ -43,6 +48,7 @@ begin
     ['drop_partitions', 'select tidegate.drop_partitions() is not null'],
     ['expire_events', 'select tidegate.expire_events() = 1000']
   ] loop
+    continue when v_duty[1] <> all(v_due);
     v_began := tidegate.clock();
     v_more := true;
     -- Bounded, so that no duty delays the others with its backlog: the next call continues.
@@ -57,12 +63,30 @@ begin
         v_more := false;
       end;
       if v_more is not true then
-        perform tidegate.duty_ends(v_duty[1], v_began);
+        v_ended := v_ended || v_duty[1];
+        v_ran := v_ran || v_began;
+        v_took := v_took || (tidegate.clock() - v_began);
+      end if;
+      -- Most duties find nothing to do, and commit nothing. Their notes go with the next one that has written: for each
+      -- a commit of its own would wait for the disk.
+      v_wrote := pg_current_xact_id_if_assigned() is not null;
+      if v_wrote and v_ended <> '{}' then
+        perform tidegate.duties_end(v_ended, v_ran, v_took);
+        v_ended := '{}';
+        v_ran := '{}';
+        v_took := '{}';
       end if;
       commit;
       perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+      -- Submits and claims that come meanwhile go first: without pauses they would wait for several duties.
+      if v_wrote then
+        perform pg_catalog.pg_sleep(v_pause);
+      end if;
     end loop;
   end loop;
+  if v_ended <> '{}' then
+    perform tidegate.duties_end(v_ended, v_ran, v_took);
+  end if;
 end;
 $$;
 select tidegate_internal.allow('maintain', '{api,worker,admin}');

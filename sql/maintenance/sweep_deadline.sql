@@ -49,12 +49,15 @@ begin
   into v_ids, more, v_last_at
   using v_cursor.cursor_at, v_cursor.cursor_id, v_now, p_batch;
 
-  -- A full batch continues at its end; the end of a sweep stays behind the present.
+  -- A full batch continues at its end; the end of a sweep stays behind the present. Sweeps over no rows write it once a
+  -- minute: the next one may begin that far back.
   update tidegate.maintenance as m
   set
     cursor_at = case when more then v_last_at else v_now - v_overlap end,
     cursor_id = case when more then v_ids[cardinality(v_ids)] else v_no_id end
-  where m.duty = p_duty;
+  where m.duty = p_duty and (
+    v_ids is not null or m.cursor_id <> v_no_id or m.cursor_at not between v_now - interval '1 minute' and v_now
+  );
   if v_ids is null then
     return;
   end if;

@@ -30,6 +30,17 @@ begin
       coalesce(case p.stage when 'tx' then k.tx_queue else k.readiness_queue end = any(v_congested), false) as congested
     from tidegate.policy as p
     join tidegate.kind as k on k.name = p.kind
+    join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
+    -- Without retries and timeouts no rate is above its threshold. The row is read again under its lock.
+    where p.timeout_mode = 'percentile' or (p.hedge_max > 0 and p.hedge_after_ms is null)
+      or f.stretch > 1 or f.congested
+      or case p.stage when 'tx' then k.tx_queue else k.readiness_queue end = any(v_congested)
+      or exists (
+        select
+        from (table tidegate.call_second union all table tidegate.call_sample) as c
+        where c.kind = p.kind and c.stage = p.stage and c.at >= p_now - v_settings.heal_window
+          and (c.retries > 0 or c.timeouts > 0)
+      )
     order by p.kind, p.stage
   loop
     -- A policy that another transaction is changing is skipped: the next run adjusts it.
