@@ -7,8 +7,8 @@ create or replace function tidegate_internal.claim_finish(
   returns void language plpgsql as $$
 declare
   v_step       constant bigint := 4000;
-  v_due_step   constant interval := '200 milliseconds';
-  v_reap_slack constant interval := '10 seconds';
+  v_due_step   constant interval := interval '200 milliseconds';
+  v_reap_slack constant interval := interval '10 seconds';
   v_count      constant integer := coalesce(cardinality(p_taken.ids), 0);
   -- A little behind the present: a message put back a moment ago may not have been committed yet.
   v_due_to     constant timestamptz := least(p_taken.due_to, p_limits.now - interval '100 milliseconds');

@@ -47,7 +47,10 @@ begin
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
-    with claimed as (
+    with policies as materialized (
+      -- Read once; a lookup for each request costs more.
+      select * from tidegate.policy_in_force as p where p.stage = 'tx'
+    ), claimed as (
       update tidegate.request as r
       set
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1,
@@ -61,7 +64,7 @@ begin
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
         and r.lease is null and (r.deadline_at <= v_limits.now) is not true
         and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
-          select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
+          select p.attempts from policies as p where p.kind = r.kind
         ))
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), noted as (
@@ -80,9 +83,6 @@ begin
       cross join lateral (
         values ('tx_in_flight'::tidegate.request_status, k.requests), ('processing', -k.requests)
       ) as change(req_status, delta)
-    ), policies as materialized (
-      -- Read once; a lookup for each request costs more.
-      select * from tidegate.policy_in_force as p where p.stage = 'tx'
     )
     select
       row(claim_tx.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,

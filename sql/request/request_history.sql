@@ -9,9 +9,11 @@
 create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
-  v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}';
-  v_left   constant tidegate.request_status[] := v_ends || '{receipt_received}';
-  v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
+  -- With casts these are constants of the plan; without, each call would read the texts.
+  v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}'::tidegate.request_status[];
+  v_left   constant tidegate.request_status[] :=
+    '{completed,timed_out,failure,receipt_received}'::tidegate.request_status[];
+  v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
   v_steps  record;
 begin
   if current_setting('tidegate.claims', true) = 'on' then
