@@ -129,7 +129,7 @@ impl Store {
     pub fn with_own_pool(&self, connections: u32) -> Self {
         Self {
             pool: database::own_pool(&self.pool, connections, None),
-            connections: Arc::new(Connections::led_by(self.pool.clone())),
+            connections: Arc::new(self.connections.below(&self.pool)),
             ..self.clone()
         }
     }

@@ -1,14 +1,14 @@
 -- duties_end: Maintenance: notes that duties ran: when each began, and how long it took.
 --
 -- A row that is locked is left: the session that runs the duty there notes it, and a wait could be for a session that
--- waits for this one.
+-- waits for this one. A later note stays, too.
 create or replace function tidegate.duties_end(duties text[], began_at timestamptz[], took interval[])
   returns void language plpgsql security definer as $$
 begin
   update tidegate.maintenance as m
   set ran_at = e.began_at, took_ms = round(extract(epoch from e.took) * 1000, 3)
   from unnest(duties, duties_end.began_at, duties_end.took) as e(duty, began_at, took)
-  where m.duty = e.duty and m.duty = any(array(
+  where m.duty = e.duty and m.ran_at not between e.began_at and tidegate.clock() and m.duty = any(array(
     select f.duty from tidegate.maintenance as f where f.duty = any(duties) for no key update skip locked
   ));
 end;

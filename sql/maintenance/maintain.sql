@@ -78,7 +78,7 @@ begin
       end if;
       commit;
       perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-      -- Submits and claims that come meanwhile go first: without pauses they would wait for several duties.
+      -- Submits and claims that came meanwhile go first: they need the same disk, and the same processors.
       if v_wrote then
         perform pg_catalog.pg_sleep(v_pause);
       end if;

@@ -2,9 +2,9 @@
 -- of the duty behind them.
 --
 -- `p_column` is deadline_at or readiness_deadline_at, `p_fate` as in `end_expired`. Each row is visited about once,
--- ended or not. A sweep begins 5 seconds before the end of the last one: that overlap finds rows that were committed
--- late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for ever.
--- Returns 0 when nothing is due, or when another sweep or a recovery is under way.
+-- ended or not. A sweep begins 5 seconds or more before the end of the last one: that overlap finds rows that were
+-- committed late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for
+-- ever. Returns 0 when nothing is due, or when another sweep or a recovery is under way.
 create or replace function tidegate_internal.sweep_deadline(
   p_duty text, p_column text, p_fate text, p_batch integer,
   out expired bigint, out more boolean

@@ -70,7 +70,7 @@ impl Worker {
             return Err(WorkerError::NoQueue { kind, stage }.into());
         }
         self.options.queues = queues;
-        let connections = u32::try_from(2 + 2 * self.options.queues.len()).unwrap_or(u32::MAX);
+        let connections = u32::try_from(1 + 2 * self.options.queues.len()).unwrap_or(u32::MAX);
         let store = self.store.with_own_pool(connections);
         let stop = CancellationToken::new();
         let work = worker::prepare(store, self.stages, self.options, stop.clone()).await?;

@@ -63,14 +63,15 @@ struct State {
 pub(super) struct Connections {
     state: Mutex<State>,
     watched: OnceLock<()>,
-    /// The pool whose server is that of these connections, if not their own.
-    leader: Option<PgPool>,
+    /// The pools above their own, the topmost first: it names the server, and these connections end with any of them.
+    leaders: Vec<PgPool>,
 }
 
 impl Connections {
-    pub(super) fn led_by(leader: PgPool) -> Self {
+    /// Those of a pool below `pool`, which has these.
+    pub(super) fn below(&self, pool: &PgPool) -> Self {
         let mut connections = Self::default();
-        connections.leader = Some(leader);
+        connections.leaders = [self.leaders.as_slice(), std::slice::from_ref(pool)].concat();
         connections
     }
 
@@ -83,11 +84,15 @@ impl Connections {
     }
 
     async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
-        if let Some(leader) = &self.leader {
-            if leader.is_closed() {
-                return Err(sqlx::Error::PoolClosed.into());
+        if self.leaders.iter().any(PgPool::is_closed) {
+            return Err(sqlx::Error::PoolClosed.into());
+        }
+        if let Some((topmost, between)) = self.leaders.split_first() {
+            let server = topmost.connect_options();
+            // Those between may be idle, and the listener copies their server.
+            for led in between.iter().chain([pool]) {
+                database::redirect(led, &server);
             }
-            database::redirect(pool, &leader.connect_options());
         }
         let server = pool.connect_options();
         while let Some(mut connection) = self.free_or_wait() {

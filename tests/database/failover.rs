@@ -213,6 +213,10 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     let (mut node, api) = serve(&url, &[]).await;
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
     let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
+    // Pools that follow the first one, also below one that is not used.
+    let unused = store.with_own_pool(1);
+    let below = unused.with_own_pool(1);
+    below.check_ready().await.unwrap();
     // On a pool of its own, as in `tidegate-worker`.
     let worker = Running::start(&store.with_own_pool(7), all_stages(), options());
     let (caller, stop) = (Arc::new(Caller::default()), CancellationToken::new());
@@ -232,6 +236,15 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     let gap = caller.gap.lock().unwrap().0;
     eprintln!("the longest gap between two accepted submissions: {gap:?}");
     assert!(gap < GAP_MAX, "{gap:?}");
+    eventually("the pools lead to the new primary", || async {
+        let leads_there = |store: &Store| {
+            let options = store.pool().connect_options();
+            let socket = options.get_socket();
+            socket.is_some_and(|socket| socket.starts_with(pair.standby.path()))
+        };
+        below.check_ready().await.is_ok() && [&unused, &below].into_iter().all(leads_there)
+    })
+    .await;
     let standby = pair.standby.url(DATABASE);
     eventually("both listen at the new primary", || async {
         number(&standby, LISTENING).await == 2

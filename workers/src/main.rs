@@ -96,8 +96,8 @@ async fn run_worker(
         "the database has no kind that this worker has a stage for: make one with `tidegate kind add`, and name it \
          with --kind"
     );
-    // One for maintenance, and up to three for each queue.
-    let store = store.with_own_pool(u32::try_from(1 + 3 * options.queues.len())?);
+    // Up to three for each queue.
+    let store = store.with_own_pool(u32::try_from(3 * options.queues.len())?);
     let Some(address) = flags.metrics_listen else {
         return Ok(worker::run(store, stages, options, shutdown).await?);
     };

@@ -291,7 +291,7 @@ async fn a_worker_serves_metrics_at_the_given_address() {
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
         // Of four queues.
-        assert!(text.contains("tidegate_database_connections_max 13\n"), "{text}");
+        assert!(text.contains("tidegate_database_connections_max 12\n"), "{text}");
         text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
     })
     .await;
