@@ -157,8 +157,11 @@ async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_an
             "{calls} calls of {function} in {looks} looks and {seconds} s, {allowed} are allowed"
         );
     }
+    let per_look = calls.values().sum::<i64>() / i64::from(LOOKS);
+    assert!(per_look <= 10, "{per_look} calls in each look: {calls:?}");
     // The first look finds its connection closed.
     assert!(calls["moved_since"] >= i64::from(LOOKS) - 1, "{calls:?}");
+    // Those that connect, and that call no function of the API, too.
     let statements = looked - before;
     assert!(
         statements < i64::try_from(all / 20).unwrap(),
@@ -200,6 +203,6 @@ async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_an
         "{asked} statements for {over_http} answers in {took:?}"
     );
     eprintln!(
-        "{all} waiters: {statements} statements in {looks} looks; ended in {ended:?}, all answered after {took:?}, {asked} statements"
+        "{all} waiters: {per_look} calls in each look, {statements} statements in all; ended in {ended:?}, all answered after {took:?}, {asked} statements"
     );
 }
