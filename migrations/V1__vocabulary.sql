@@ -68,3 +68,53 @@ create type tidegate.breaker_limits as (
   probes_free   integer[],
   requests_max  bigint
 );
+
+-- How much a claim may take, and under which token.
+create type tidegate.claim_limits as (
+  batch        integer,
+  kinds        text[],
+  token        bigint,
+  now          timestamptz,
+  breakers     tidegate.breaker_limits,
+  tat_ns       bigint,
+  interval_ns  bigint,
+  tolerance_ns bigint
+);
+
+-- The messages that a claim has taken, and how far it looked for them.
+create type tidegate.taken_messages as (
+  msg_ids   bigint[],
+  ids       uuid[],
+  reaped    boolean,
+  mark      bigint,
+  start     bigint,
+  first     bigint,
+  due_from  timestamptz,
+  due_to    timestamptz,
+  reaped_to timestamptz
+);
+
+-- A claimed request.
+create type tidegate.claimed_request as (
+  lease          tidegate.lease,
+  id             uuid,
+  kind           text,
+  payload        jsonb,
+  attempt        integer,
+  attempts_max   integer,
+  send_at        timestamptz,
+  claimed_at     timestamptz,
+  deadline_at    timestamptz,
+  submitter      text,
+  timeout_ms     integer,
+  paced          boolean,
+  hedge_after_ms integer,
+  hedge_max      integer,
+  hedge_share    numeric,
+  connect_ms     integer,
+  first_byte_ms  integer,
+  body_ms        integer,
+  policy_version integer,
+  probe          boolean,
+  adaptive       boolean
+);

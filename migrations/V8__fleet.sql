@@ -48,10 +48,11 @@ from (values
 
 -- Append-only: transitions per statement, folded into `request_count` by maintenance.
 create table tidegate.request_count_delta (
-  kind       text not null,
-  req_status tidegate.request_status not null,
-  delta      bigint not null,
-  submitted  integer not null default 0
+  kind        text not null,
+  req_status  tidegate.request_status not null,
+  delta       bigint not null,
+  submitted   integer not null default 0,
+  from_status tidegate.request_status
 );
 
 create table tidegate.request_count (

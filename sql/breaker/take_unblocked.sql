@@ -9,27 +9,26 @@
 -- is put back with a time: only messages without one need the watermark's lock, and this transaction holds breakers.
 create or replace function tidegate_internal.take_unblocked(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
-  p_breakers tidegate.breaker_limits,
-  out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
-  out first bigint, out due_from timestamptz, out due_to timestamptz, out reaped_to timestamptz
+  p_breakers tidegate.breaker_limits
 )
-  language plpgsql as $$
+  returns tidegate.taken_messages language plpgsql as $$
 declare
   v_at_once constant integer := 200;
-  v_taken   record;
+  v_result  tidegate.taken_messages;
+  v_taken   tidegate.taken_messages;
   v_back    record;
 begin
   for v_round in 1 .. 20 loop
-    select * into v_taken
-    from tidegate_internal.take_messages(
+    v_taken := tidegate_internal.take_messages(
       p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_now, p_kinds
-    ) as t;
-    reaped := v_taken.reaped;
+    );
     -- The watermarks advance by the first round only: a rollback would bring the messages of later rounds back.
     if v_round = 1 then
-      select v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to, v_taken.reaped_to
-      into mark, start, first, due_from, due_to, reaped_to;
+      v_result := v_taken;
+      v_result.msg_ids := null;
+      v_result.ids := null;
     end if;
+    v_result.reaped := v_taken.reaped;
     exit when v_taken.msg_ids is null;
 
     with judged as (
@@ -64,10 +63,11 @@ begin
     if v_back.msg_ids is not null then
       perform tidegate_internal.put_back(p_queue, v_back.msg_ids, v_back.ids, v_back.visible);
     end if;
-    msg_ids := v_back.kept;
-    ids := v_back.kept_ids;
+    v_result.msg_ids := v_back.kept;
+    v_result.ids := v_back.kept_ids;
     -- Reaped requests come alone: such a claim locks no others.
-    exit when msg_ids is not null or reaped;
+    exit when v_result.msg_ids is not null or v_result.reaped;
   end loop;
+  return v_result;
 end;
 $$;

@@ -11,16 +11,10 @@
 create or replace function tidegate.claim_readiness(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
-  returns table (
-    lease tidegate.lease, id uuid, kind text, payload jsonb, attempt integer, attempts_max integer,
-    send_at timestamptz, claimed_at timestamptz, deadline_at timestamptz, submitter text, timeout_ms integer,
-    paced boolean, hedge_after_ms integer, hedge_max integer, hedge_share numeric, connect_ms integer,
-    first_byte_ms integer, body_ms integer, policy_version integer, probe boolean, adaptive boolean
-  )
-  language plpgsql security definer as $$
+  returns setof tidegate.claimed_request language plpgsql security definer as $$
 declare
-  v_limits  record;
-  v_taken   record;
+  v_limits  tidegate.claim_limits;
+  v_taken   tidegate.taken_messages;
   v_claimed integer;
 begin
   v_limits := tidegate_internal.claim_limits(claim_readiness.queue, 'readiness', batch, lease_for, kinds);

@@ -13,17 +13,11 @@
 create or replace function tidegate.claim_tx(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
-  returns table (
-    lease tidegate.lease, id uuid, kind text, payload jsonb, attempt integer, attempts_max integer,
-    send_at timestamptz, claimed_at timestamptz, deadline_at timestamptz, submitter text, timeout_ms integer,
-    paced boolean, hedge_after_ms integer, hedge_max integer, hedge_share numeric, connect_ms integer,
-    first_byte_ms integer, body_ms integer, policy_version integer, probe boolean, adaptive boolean
-  )
-  language plpgsql security definer as $$
+  returns setof tidegate.claimed_request language plpgsql security definer as $$
 declare
-  v_limits  record;
-  v_taken   record;
-  v_setting text; -- for assignments, which cost less than statements
+  v_limits  tidegate.claim_limits;
+  v_taken   tidegate.taken_messages;
+  v_done    text; -- for assignments, which cost less than statements
   v_claimed integer;
 begin
   v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
@@ -43,7 +37,7 @@ begin
   end if;
 
   -- `request_history` skips the statement, which counts its transitions itself.
-  v_setting := set_config('tidegate.claims', 'on', true);
+  v_done := set_config('tidegate.claims', 'on', true);
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
@@ -77,12 +71,8 @@ begin
       from claimed as c
       having count(*) > 0
     ), counted as (
-      insert into tidegate.request_count_delta (kind, req_status, delta)
-      select k.kind, change.req_status, change.delta
-      from (select c.kind, count(*) as requests from claimed as c group by c.kind) as k
-      cross join lateral (
-        values ('tx_in_flight'::tidegate.request_status, k.requests), ('processing', -k.requests)
-      ) as change(req_status, delta)
+      insert into tidegate.request_count_delta (kind, from_status, req_status, delta)
+      select c.kind, 'processing', 'tx_in_flight', count(*) from claimed as c group by c.kind
     )
     select
       row(claim_tx.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,
@@ -105,8 +95,8 @@ begin
     join policies as p on p.kind = c.kind
     order by c.place;
   get diagnostics v_claimed = row_count;
-  v_setting := set_config('tidegate.claims', 'off', true);
-  perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
+  v_done := set_config('tidegate.claims', 'off', true);
+  v_done := tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;
 select tidegate_internal.allow('claim_tx', '{worker,admin}');

@@ -5,6 +5,50 @@
 --   token: The random number of the claim; a row that names no such token is not held.
 --   id: The request.
 
+-- type claim_limits: How much a claim may take, and under which token.
+--   batch: Requests, at most; 0: none.
+--   kinds: Of these kinds; null: of all.
+--   token: The random number of the claim.
+--   now: The instant of the claim.
+--   breakers: What breakers let through; null: all.
+--   tat_ns: In a queue with a rate limit, the theoretical arrival time of the next send, nanoseconds since the epoch.
+--   interval_ns: The time between two sends.
+--   tolerance_ns: How long before its arrival time a send may start.
+
+-- type taken_messages: The messages that a claim has taken, and how far it looked for them.
+--   msg_ids: Their numbers, in order; null: none.
+--   ids: The requests that they stand for.
+--   reaped: Whether they are no messages, but the requests of a lease that ran out.
+--   mark: The queue's watermark.
+--   start: The number from which the claim looked on.
+--   first: The first number that it took from there.
+--   due_from: The visibility time after which it looked for messages that came due below.
+--   due_to: Up to when it has taken those.
+--   reaped_to: No lease that ran out before this is left.
+
+-- type claimed_request: A claimed request; its columns are those of the function `claim_tx`.
+--   lease: Its lease.
+--   id: Its id.
+--   kind: Its kind.
+--   payload: Its payload.
+--   attempt: Which attempt this is.
+--   attempts_max: How many there are at most; a later one searches, but does not send again.
+--   send_at: When its send may start.
+--   claimed_at: The instant of the claim, by the same clock.
+--   deadline_at: Its deadline.
+--   submitter: Its submitter.
+--   timeout_ms: The time limit of a call; no longer than its deadline.
+--   paced: Whether the queue has a rate limit.
+--   hedge_after_ms: After which time without an answer the call is hedged; null: never.
+--   hedge_max: How many hedges there are, at most.
+--   hedge_share: How many hedges there are as a share of all calls, at most.
+--   connect_ms: The time limit of the connection; null: none.
+--   first_byte_ms: The time limit of the first byte of the answer; null: none.
+--   body_ms: The time limit of the rest of the answer; null: none.
+--   policy_version: The version of the policy that it is attempted under.
+--   probe: Whether it is a probe of a half-open breaker.
+--   adaptive: Whether its timeout is learned; timeout_ms is the longest then.
+
 -- table claim: A row for each claim, or part of one; a request is held while it names the token.
 --   token: The random number of the claim, which the rows of its requests name.
 --   part: Counts the parts of a claim that end at different times, from 0.

@@ -15,48 +15,49 @@
 -- claim begins at the watermarks of its kinds (`kind_watermark`). A message without a request is taken by any claim. A
 -- request's kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
 create or replace function tidegate_internal.take_messages(
-  p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
-  out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
-  out first bigint, out due_from timestamptz, out due_to timestamptz, out reaped_to timestamptz
+  p_queue text, p_limit integer, p_now timestamptz, p_kinds text[]
 )
-  language plpgsql as $$
+  returns tidegate.taken_messages language plpgsql as $$
 declare
-  v_due_limit constant integer := 2000;
-  v_lapsed    boolean;
-  v_due       boolean;
-  v_next      bigint;
-  v_requests  text[];
+  v_taken    tidegate.taken_messages;
+  v_lapsed   boolean;
+  v_due      boolean;
+  v_next     bigint;
+  v_requests text[];
+  v_head     bigint;
 begin
-  reaped := false;
   case p_queue
     -- each queue
     when 'QUEUE' then
-      mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-      start := mark;
+      v_taken.mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
+      v_taken.start := v_taken.mark;
       if p_kinds is not null then
-        start := greatest(mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
+        v_taken.start := greatest(v_taken.mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
       end if;
-      due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      reaped_to := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
+      v_taken.due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_taken.reaped_to := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
       -- An idle worker looks often: a claim that finds nothing ends with this statement. `coalesce` keeps a search by
       -- number off the index on the time.
       select
-        exists (select from tidegate.claim as c where c.queue = p_queue and c.until > reaped_to and c.until <= p_now),
-        exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now),
+        exists (
+          select from tidegate.claim as c
+          where c.queue = p_queue and c.until > v_taken.reaped_to and c.until <= p_now
+        ),
+        exists (select from pgmq.q_QUEUE as m where m.vt > '-infinity' and m.vt > v_taken.due_from and m.vt <= p_now),
         (
           select m.msg_id
           from pgmq.q_QUEUE as m
-          where m.msg_id >= start and coalesce(m.vt <= p_now, false)
+          where m.msg_id >= v_taken.start and coalesce(m.vt <= p_now, false)
           order by m.msg_id
           limit 1
         )
       into v_lapsed, v_due, v_next;
 
       if v_lapsed then
-        select r.msg_ids, r.ids, r.reaped into msg_ids, ids, reaped
+        select r.msg_ids, r.ids, r.reaped into v_taken.msg_ids, v_taken.ids, v_taken.reaped
         from tidegate_internal.reap(p_queue, p_limit, p_now, p_kinds) as r;
-        if reaped then
-          return;
+        if v_taken.reaped then
+          return v_taken;
         end if;
       end if;
 
@@ -66,17 +67,17 @@ begin
         with due as materialized (
           select m.msg_id, m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now and (p_kinds is null or (
+          where m.vt > '-infinity' and m.vt > v_taken.due_from and m.vt <= p_now and (p_kinds is null or (
             select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
           ) is not false)
           order by m.vt
-          limit v_due_limit
+          limit 2000
         ), taken as (
           delete from pgmq.q_QUEUE as q
           where q.ctid = any(array(
             select m.ctid
             from pgmq.q_QUEUE as m
-            where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start
+            where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < v_taken.start
               and coalesce(m.vt <= p_now, false)
             order by m.msg_id
             limit p_limit
@@ -88,20 +89,20 @@ begin
           array_agg(t.msg_id), array_agg(t.request),
           -- Not past the messages it took: it may roll back. The next claim passes them.
           (select min(due.vt) - interval '1 microsecond' from due)
-        into msg_ids, v_requests, due_to
+        into v_taken.msg_ids, v_requests, v_taken.due_to
         from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
         if p_kinds is not null then
-          due_to := least(due_to, (
+          v_taken.due_to := least(v_taken.due_to, (
             select m.vt - interval '1 microsecond'
             from pgmq.q_QUEUE as m
-            where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now
+            where m.vt > '-infinity' and m.vt > v_taken.due_from and m.vt <= p_now
             order by m.vt
             limit 1
           ));
         end if;
       end if;
 
-      if v_next is not null and cardinality(msg_ids) >= p_limit is not true then
+      if v_next is not null and cardinality(v_taken.msg_ids) >= p_limit is not true then
         with taken as (
           delete from pgmq.q_QUEUE as q
           where q.ctid = any(array(
@@ -113,22 +114,22 @@ begin
               where r.id = tidegate.message_request_id(m.message)
             ) is not false)
             order by m.msg_id
-            limit p_limit - coalesce(cardinality(msg_ids), 0)
+            limit p_limit - coalesce(cardinality(v_taken.msg_ids), 0)
             for update skip locked
           ))
           returning q.msg_id, q.message ->> 'id' as request
         )
-        select msg_ids || array_agg(t.msg_id), v_requests || array_agg(t.request), min(t.msg_id)
-        into msg_ids, v_requests, first
-        from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
-        if p_kinds is null and first is not null then
+        select
+          v_taken.msg_ids || array_agg(t.msg_id), v_requests || array_agg(t.request), min(t.msg_id),
           -- An estimate for submissions: too high if this claim rolls back, until the next one.
-          perform setval('tidegate.head_QUEUE', msg_ids[cardinality(msg_ids)] + 1);
-        end if;
+          case when p_kinds is null then setval('tidegate.head_QUEUE', max(t.msg_id) + 1) end
+        into v_taken.msg_ids, v_requests, v_taken.first, v_head
+        from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
       end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
-  ids := tidegate_internal.message_request_ids(v_requests);
+  v_taken.ids := tidegate_internal.message_request_ids(v_requests);
+  return v_taken;
 end;
 $$;

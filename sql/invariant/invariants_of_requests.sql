@@ -142,9 +142,7 @@ where d.expires_at > statement_timestamp()
     ('counts_do_not_add_up', 'requests are counted by kind and status as many as there are', null, $q$
 select c.kind || ' ' || c.req_status as id
 from (
-  select t.kind, t.req_status, t.requests from tidegate.request_count as t
-  union all
-  select d.kind, d.req_status, d.delta from tidegate.request_count_delta as d
+  select o.kind, o.req_status, o.requests from tidegate.request_overview as o
   union all
   select r.kind, r.req_status, -count(*) from tidegate.request as r group by r.kind, r.req_status
 ) as c

@@ -26,7 +26,7 @@ begin
   with taken as (
     delete from tidegate.request_count_delta as d
     where d.ctid = any(array(select f.ctid from tidegate.request_count_delta as f limit 10000))
-    returning d.kind, d.req_status, d.delta, d.submitted
+    returning d.kind, d.from_status, d.req_status, d.delta, d.submitted
   ), entered as (
     insert into tidegate.transition_minute as m (kind, req_status, minute, transitions)
     select t.kind, t.req_status, date_trunc('minute', tidegate.clock()), sum(t.delta)
@@ -52,7 +52,13 @@ begin
     where t.submitted > 0 or r.replays is distinct from coalesce(last.counter, 0)
   ), folded as (
     insert into tidegate.request_count as c (kind, req_status, requests)
-    select t.kind, t.req_status, sum(t.delta) from taken as t group by t.kind, t.req_status
+    select c.kind, c.req_status, sum(c.delta)
+    from (
+      select t.kind, t.req_status, t.delta from taken as t
+      union all
+      select t.kind, t.from_status, -t.delta from taken as t where t.from_status is not null
+    ) as c
+    group by c.kind, c.req_status
     on conflict (kind, req_status) do update set requests = c.requests + excluded.requests
   )
   select count(*) into v_folded from taken;

@@ -17,9 +17,7 @@ begin
     with wrong as materialized (
       select c.kind, c.req_status, sum(c.counted)::bigint as counted, sum(c.requests)::bigint as requests
       from (
-        select t.kind, t.req_status, t.requests as counted, 0 as requests from tidegate.request_count as t
-        union all
-        select d.kind, d.req_status, d.delta, 0 from tidegate.request_count_delta as d
+        select o.kind, o.req_status, o.requests as counted, 0 as requests from tidegate.request_overview as o
         union all
         select r.kind, r.req_status, 0, count(*) from tidegate.request as r group by r.kind, r.req_status
       ) as c

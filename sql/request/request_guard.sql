@@ -88,8 +88,8 @@ create or replace trigger request_guard_of_inserts
   execute function tidegate_internal.request_guard();
 
 -- PostgreSQL reads a condition anew at each statement, so they are short, and apply where the columns are named. An
--- update that keeps the status, or goes back, always meets the guard, which stores the send that the row no longer
--- contains.
+-- update that keeps the status, or goes back, always meets the guard by this trigger, which stores the send that the
+-- row no longer contains.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row
@@ -106,7 +106,7 @@ create or replace trigger request_guard_of_identity
 create or replace trigger request_guard_of_sends
   before update of worker, tx_attempt, tx_in_flight_at on tidegate.request
   for each row
-  when (old.req_status > 'processing' or new.req_status not in ('queued', 'tx_in_flight'))
+  when (new.req_status not in ('queued', 'tx_in_flight'))
   execute function tidegate_internal.request_guard();
 create or replace trigger request_guard_of_times
   before update of receipt_received_at, finished_at on tidegate.request

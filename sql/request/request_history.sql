@@ -30,11 +30,8 @@ begin
     where r.previous_status is distinct from r.req_status
     group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
   ), counted as (
-    insert into tidegate.request_count_delta (kind, req_status, delta)
-    select s.kind, change.req_status, change.delta
-    from step as s
-    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests))
-      as change(req_status, delta)
+    insert into tidegate.request_count_delta (kind, from_status, req_status, delta)
+    select s.kind, s.previous_status, s.req_status, s.requests from step as s
   )
   select
     array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_in_row)) as stored,

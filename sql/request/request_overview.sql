@@ -9,6 +9,8 @@ from (
   select kind, req_status, requests from tidegate.request_count
   union all
   select kind, req_status, delta from tidegate.request_count_delta
+  union all
+  select kind, from_status, -delta from tidegate.request_count_delta where from_status is not null
 ) as c
 group by c.kind, c.req_status
 having sum(c.requests) <> 0;

@@ -90,6 +90,7 @@
 --   req_status: The status.
 --   delta: How many requests entered it; negative: left it.
 --   submitted: How many of these were submitted.
+--   from_status: The status that as many left; null: none.
 
 -- table transition_minute: Transitions by minute, for 65 minutes; read transition_rate instead.
 --   kind: The kind.

@@ -194,7 +194,7 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
              insert into pgmq.q_tx overriding system value select * from public.messages;
              delete from tidegate.stored_event;
              insert into tidegate.stored_event select * from public.events;
-             delete from tidegate.request_count_delta where req_status = 'tx_in_flight' or delta < 0;
+             delete from tidegate.request_count_delta where req_status = 'tx_in_flight';
              delete from tidegate.request;
              insert into tidegate.request select * from public.requests;
              commit",

@@ -262,6 +262,8 @@ async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
            union all
            select kind || ' ' || req_status, delta, 0 from tidegate.request_count_delta
            union all
+           select kind || ' ' || from_status, -delta, 0 from tidegate.request_count_delta where from_status is not null
+           union all
            select kind || ' ' || req_status, 0, 1 from tidegate.request
          ) as c
          group by c.what",
