@@ -1,12 +1,18 @@
 -- claim_finish: Ends a claim that has leased `p_claimed` of the requests that it took (`p_limits` of `claim_limits`,
--- `p_taken` of `take_messages`): reserves their sends, counts probes, ends the requests that may not be claimed, opens
--- the gate and raises the watermarks. Most claims have nothing to do here, and evaluate a few conditions.
+-- `p_taken` of `take_messages`): notes their lease, reserves their sends, counts probes, ends the requests that may not
+-- be claimed, opens the gate and raises the watermarks. Of most claims it only notes the lease.
 create or replace function tidegate_internal.claim_finish(
-  p_queue text, p_stage tidegate.stage, p_lease_for interval, p_claimed integer, p_limits tidegate.claim_limits,
-  p_taken tidegate.taken_messages
+  p_queue text, p_stage tidegate.stage, p_worker text, p_lease_for interval, p_claimed integer,
+  p_limits tidegate.claim_limits, p_taken tidegate.taken_messages
 )
   returns void language plpgsql as $$
 begin
+  if p_claimed > 0 then
+    insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids) values (
+      p_limits.token, p_queue, p_worker, tidegate.clock(), tidegate.clock() + p_lease_for,
+      ceil(extract(epoch from p_lease_for) * 1000)::bigint, p_taken.ids
+    );
+  end if;
   if p_limits.tat_ns is not null and p_taken.ids is not null then
     perform setval(
       tidegate_internal.queue_counter(p_queue, 'pacing'),
@@ -31,6 +37,11 @@ begin
   if p_claimed < cardinality(p_taken.ids) or p_taken.reaped then
     if p_claimed < cardinality(p_taken.ids) then
       perform tidegate_internal.end_unclaimed(p_queue, p_stage, p_taken.msg_ids, p_taken.ids, p_limits.now);
+      update tidegate.claim as c
+      set ids = array(
+        select r.id from tidegate.request as r where r.id = any(p_taken.ids) and r.lease = c.token order by r.msg_id
+      )
+      where c.token = p_limits.token;
     end if;
     -- The requests claimed count at the gate now that their rows name the lease.
     perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');

@@ -29,7 +29,7 @@ begin
     );
   end if;
   if v_taken.ids is null then
-    perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', lease_for, 0, v_limits, v_taken);
+    perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', worker, lease_for, 0, v_limits, v_taken);
     return;
   end if;
 
@@ -49,15 +49,6 @@ begin
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
         ))
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
-    ), noted as (
-      -- The last request first, because `end_leases` searches for one that is still held from the start, and settles
-      -- mostly go in the order of the claim.
-      insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
-      select
-        v_limits.token, claim_readiness.queue, claim_readiness.worker, tidegate.clock(), tidegate.clock() + lease_for,
-        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
-      from claimed as c
-      having count(*) > 0
     ), policies as materialized (
       -- Read once; a lookup for each request costs more.
       select * from tidegate.policy_in_force as p where p.stage = 'readiness'
@@ -76,7 +67,9 @@ begin
     join policies as p on p.kind = c.kind
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
-  perform tidegate_internal.claim_finish(claim_readiness.queue, 'readiness', lease_for, v_claimed, v_limits, v_taken);
+  perform tidegate_internal.claim_finish(
+    claim_readiness.queue, 'readiness', worker, lease_for, v_claimed, v_limits, v_taken
+  );
 end;
 $$;
 select tidegate_internal.allow('claim_readiness', '{worker,admin}');

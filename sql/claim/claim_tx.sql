@@ -32,7 +32,7 @@ begin
     );
   end if;
   if v_taken.ids is null then
-    perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, 0, v_limits, v_taken);
+    perform tidegate_internal.claim_finish(claim_tx.queue, 'tx', worker, lease_for, 0, v_limits, v_taken);
     return;
   end if;
 
@@ -61,15 +61,6 @@ begin
           select p.attempts from policies as p where p.kind = r.kind
         ))
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
-    ), noted as (
-      -- The last request first, because `end_leases` searches for one that is still held from the start, and settles
-      -- mostly go in the order of the claim.
-      insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
-      select
-        v_limits.token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
-        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.place desc)
-      from claimed as c
-      having count(*) > 0
     ), counted as (
       insert into tidegate.request_count_delta (kind, from_status, req_status, delta)
       select c.kind, 'processing', 'tx_in_flight', count(*) from claimed as c group by c.kind
@@ -96,7 +87,7 @@ begin
     order by c.place;
   get diagnostics v_claimed = row_count;
   v_done := set_config('tidegate.claims', 'off', true);
-  v_done := tidegate_internal.claim_finish(claim_tx.queue, 'tx', lease_for, v_claimed, v_limits, v_taken);
+  v_done := tidegate_internal.claim_finish(claim_tx.queue, 'tx', worker, lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;
 select tidegate_internal.allow('claim_tx', '{worker,admin}');

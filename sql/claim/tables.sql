@@ -57,6 +57,6 @@
 --   claimed_at: When it claimed.
 --   until: When the lease runs out.
 --   lease_ms: The lease time; more is left of it only after the clock stepped back.
---   ids: The requests it took, the last one first; those that left it stay listed.
+--   ids: The requests it took, in order; those that left it stay listed.
 
 -- index claim_queue_until_idx: Finds leases that have run out, queue by queue.
