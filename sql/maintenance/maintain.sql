@@ -79,9 +79,7 @@ begin
       commit;
       perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
       -- Submits and claims that came meanwhile go first: they need the same disk, and the same processors.
-      if v_wrote then
-        perform pg_catalog.pg_sleep(v_pause);
-      end if;
+      perform pg_catalog.pg_sleep(v_pause);
     end loop;
   end loop;
   if v_ended <> '{}' then
