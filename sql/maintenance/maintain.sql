@@ -11,7 +11,6 @@ declare
   v_duty  text[];
   v_began timestamptz;
   v_more  boolean;
-  v_wrote boolean;
   -- The duties that have ended, and are not noted yet.
   v_ended text[] := '{}';
   v_ran   timestamptz[] := '{}';
@@ -69,8 +68,7 @@ begin
       end if;
       -- Most duties find nothing to do, and commit nothing. Their notes go with the next one that has written: for each
       -- a commit of its own would wait for the disk.
-      v_wrote := pg_current_xact_id_if_assigned() is not null;
-      if v_wrote and v_ended <> '{}' then
+      if v_ended <> '{}' and pg_current_xact_id_if_assigned() is not null then
         perform tidegate.duties_end(v_ended, v_ran, v_took);
         v_ended := '{}';
         v_ran := '{}';
