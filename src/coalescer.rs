@@ -46,6 +46,11 @@ pub(crate) trait Rounds: Send + Sync + 'static {
         ready(None)
     }
 
+    /// Whether a round would find a batch to take, of a buffer with an addition.
+    fn is_due(&self, _pending: &Self::Pending) -> bool {
+        true
+    }
+
     /// Takes the next batch; `None` when nothing is pending.
     fn take(&self, pending: &mut Self::Pending) -> Option<Self::Batch>;
 
@@ -63,7 +68,7 @@ pub(crate) struct Coalescer<R: Rounds> {
 #[derive(Default)]
 struct Entry<P> {
     pending: P,
-    /// At least one while an addition is pending.
+    /// At least one while a round is due.
     tasks: usize,
 }
 
@@ -84,7 +89,7 @@ impl<R: Rounds> Coalescer<R> {
         let mut entries = lock(&self.entries);
         let entry = entries.entry(key.clone()).or_default();
         add(&mut entry.pending);
-        if entry.tasks < self.rounds.at_once() {
+        if entry.tasks < self.rounds.at_once() && self.rounds.is_due(&entry.pending) {
             entry.tasks += 1;
             self.tasks.spawn(Arc::clone(self).work(key));
         }

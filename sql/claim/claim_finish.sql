@@ -50,7 +50,7 @@ begin
   -- From here on the claim may hold the watermarks' lock, and waits for no row under it. While an old snapshot is held,
   -- claims that have ended stay in their index, and each later claim would walk over all of them. `rescan_queue` finds
   -- a lease that appears so late, or that this transaction has reaped and does not commit.
-  if p_limits.now - p_taken.reaped_to > interval '14 seconds'
+  if p_limits.now - p_taken.reaped_to > interval '11 seconds'
     and pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'))
   then
     perform setval(

@@ -1,5 +1,6 @@
--- claim_limits: How much a claim may take (see the type). An expression of PL/pgSQL is compiled anew in each
--- transaction, so there are few.
+-- claim_limits: How much a claim may take (see the type).
+--
+-- Each transaction compiles the expressions of PL/pgSQL anew, so the functions of a claim evaluate few.
 --
 -- In a queue with a limit, the lock `pacing` (tx) or `concurrency` (readiness) is held to the end of the transaction so
 -- that no other claim reads the arrival time, or counts the held requests, before this claim has changed them.

@@ -52,6 +52,10 @@ impl Moves {
         self.wanted_until.is_some_and(|until| now < until)
     }
 
+    fn is_due(&self, now: Instant) -> bool {
+        !self.ids.is_empty() && self.is_wanted(now)
+    }
+
     fn want(&mut self, now: Instant) {
         if !self.is_wanted(now) {
             self.ids.retain(|(at, _)| now.duration_since(*at) < STILL_NEW);
@@ -109,6 +113,12 @@ impl Rounds for Announcements {
     type Pending = Pending;
     /// Requests that ended, and those that only moved.
     type Batch = (Vec<RequestId>, Vec<RequestId>);
+
+    /// Without a node that asks, no claim and no settle starts a task.
+    fn is_due(&self, pending: &Pending) -> bool {
+        let now = Instant::now();
+        pending.ended.is_due(now) || pending.moved.is_due(now)
+    }
 
     fn take(&self, pending: &mut Pending) -> Option<Self::Batch> {
         let now = Instant::now();
