@@ -1,8 +1,8 @@
 //! Combines additions: those that arrive while a round runs are one batch for the next round.
 //!
-//! Each key has a buffer of pending additions, and rounds that take a batch of it each. A round begins as soon as an
-//! addition is pending; only [`Rounds::begin`] may delay it, and the batch grows meanwhile. The rounds of a key run in
-//! tasks that end when nothing is pending: an idle key costs nothing.
+//! Each key has a buffer of pending additions, and rounds that take a batch of it each. A round begins as soon as one is
+//! due ([`Rounds::is_due`]); only [`Rounds::begin`] may delay it, and the batch grows meanwhile. The rounds of a key run
+//! in tasks that end when there is nothing to take: an idle key costs nothing.
 //!
 //! A round that panics is logged and costs its own batch. The next round goes on.
 
@@ -148,6 +148,8 @@ mod tests {
     use super::*;
 
     const POISON: u32 = 13;
+    /// Waits for another addition.
+    const NOT_DUE: u32 = 0;
 
     /// Notes its rounds as they begin; each ends with a permit.
     struct Noted {
@@ -171,6 +173,10 @@ mod tests {
 
         async fn begin(&self) -> Option<SemaphorePermit<'_>> {
             self.turns.acquire().await.ok()
+        }
+
+        fn is_due(&self, pending: &Vec<u32>) -> bool {
+            pending.iter().any(|number| *number != NOT_DUE)
         }
 
         fn take(&self, pending: &mut Vec<u32>) -> Option<Vec<u32>> {
@@ -226,6 +232,17 @@ mod tests {
         assert_eq!(coalescer.finish().await, [("a", vec![2, 3])]);
         coalescer.push("a", 4).await;
         assert_eq!(coalescer.finish().await, [("a", vec![4])]);
+    }
+
+    #[tokio::test]
+    async fn an_addition_that_is_not_due_starts_no_task_and_goes_with_the_next_round() {
+        let coalescer = coalescer(1, 10);
+
+        coalescer.push("a", NOT_DUE).await;
+        assert!(coalescer.tasks.is_empty());
+        coalescer.push("a", 1).await;
+
+        assert_eq!(coalescer.finish().await, [("a", vec![NOT_DUE, 1])]);
     }
 
     #[tokio::test]
