@@ -21,7 +21,7 @@ begin
   if v_numbers.last + cardinality(p_ids) > v_to then
     return;
   end if;
-  waiting := tidegate_internal.entry_position(p_queue, v_numbers.last);
+  waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
   perform tidegate_internal.announce_draw(p_queue, cardinality(p_ids), v_numbers.last);
   numbers := array(
     select nextval(q.sequence)

@@ -112,7 +112,7 @@ begin
           if v_last - v_head >= 8192 or v_surveyed > 0 and v_last - v_head >= 256 then
             queue_position := greatest(0, v_last + 1 - greatest(v_head, v_surveyed));
           else
-            queue_position := tidegate_internal.entry_position(queue, v_last);
+            queue_position := tidegate_internal.entry_position(queue, v_last, v_now);
           end if;
           if v_first is not true and pg_current_xact_id_if_assigned() is not null then
             perform tidegate_internal.announce_draw(queue, 1, v_last);
