@@ -9,6 +9,7 @@ create table tidegate.queue (
   max_concurrency integer,
   paused          boolean not null default false,
   created_at      timestamptz not null default tidegate.clock(),
+  kinds           text[] not null default '{}',
   constraint queue_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,39}$'),
   constraint queue_per_seconds_is_zero_to_a_million check (per_seconds = 0 or per_seconds between 0.0001 and 1000000),
   constraint queue_burst_is_at_least_one check (burst between 1 and 10000),

@@ -9,7 +9,7 @@ declare
   v_retry   constant interval := '250 milliseconds';
   v_longest constant interval := '30 seconds';
   -- Only breakers of this queue's kinds count; the lock below is the queue's own.
-  v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
+  v_kinds   constant text[] := (select q.kinds from tidegate.queue as q where q.name = p_queue);
   v_found   tidegate.breaker_limits := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;

@@ -29,13 +29,8 @@ begin
       case when q.paused or 0 in (q.per_seconds, q.max_concurrency) then 0 else greatest(p_batch, 0) end,
       q.per_seconds, q.burst, q.max_concurrency,
       exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
-      -- All kinds of the queue are no restriction: then `take_messages` need not read each request for its kind.
-      case
-        when exists (
-          select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds)
-        )
-        then p_kinds
-      end,
+      -- All kinds of the queue are no restriction: then `take_messages` reads no request for its kind.
+      case when not q.kinds <@ p_kinds then p_kinds end,
       -- Random: a counter may be set back by a crash, and an old lease must never be taken for a new one.
       uuid_hash_extended(gen_random_uuid(), 0)
     into v_limits.batch, v_per_seconds, v_burst, v_concurrency, v_barred, v_limits.kinds, v_limits.token

@@ -13,10 +13,7 @@ declare
   v_next    timestamptz;
   v_free    timestamptz;
   -- Null where they are all of the queue's kinds: then no request is read for its kind.
-  v_kinds   text[] := case when exists (
-    select from tidegate_internal.kinds_of_queue(v_queue.name, v_queue.stage) as k(name)
-    where k.name <> all(claim_wait_ms.kinds)
-  ) then claim_wait_ms.kinds end;
+  v_kinds   text[] := case when not v_queue.kinds <@ claim_wait_ms.kinds then claim_wait_ms.kinds end;
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;
@@ -34,18 +31,16 @@ begin
         (
           select m.vt
           from pgmq.q_QUEUE as m
-          where m.msg_id >= v_mark and m.vt <= v_now and (v_kinds is null or (
-            select r.kind = any(v_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-          ) is not false)
+          where m.msg_id >= v_mark and m.vt <= v_now
+            and (v_kinds is null or tidegate_internal.is_of_kinds(m.message, v_kinds))
           order by m.msg_id
           limit 1
         ),
         (
           select m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > '-infinity' and m.vt > v_due and (v_kinds is null or (
-            select r.kind = any(v_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-          ) is not false)
+          where m.vt > '-infinity' and m.vt > v_due
+            and (v_kinds is null or tidegate_internal.is_of_kinds(m.message, v_kinds))
           order by m.vt
           limit 1
         )
@@ -80,7 +75,7 @@ begin
         when b.state = 'half_open' and b.probes >= p.breaker_probes and b.probe_until > v_now then 250
         else 0
       end)
-      from tidegate_internal.kinds_of_queue(v_queue.name, v_queue.stage) as k(name)
+      from unnest(v_queue.kinds) as k(name)
       join tidegate.policy as p on p.kind = k.name and p.stage = v_queue.stage
       left join tidegate.breaker as b on b.kind = k.name and b.stage = v_queue.stage
       where exists (select from tidegate.breaker as o where o.stage = v_queue.stage and o.state <> 'closed')

@@ -12,8 +12,7 @@
 -- `rescan_queue` finds messages that they left behind.
 --
 -- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a
--- claim begins at the watermarks of its kinds (`kind_watermark`). A message without a request is taken by any claim. A
--- request's kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
+-- claim begins at the watermarks of its kinds (`kind_watermark`). A message without a request is taken by any claim.
 create or replace function tidegate_internal.take_messages(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[]
 )
@@ -67,9 +66,8 @@ begin
         with due as materialized (
           select m.msg_id, m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > '-infinity' and m.vt > v_taken.due_from and m.vt <= p_now and (p_kinds is null or (
-            select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-          ) is not false)
+          where m.vt > '-infinity' and m.vt > v_taken.due_from and m.vt <= p_now
+            and (p_kinds is null or tidegate_internal.is_of_kinds(m.message, p_kinds))
           order by m.vt
           limit 2000
         ), taken as (
@@ -108,11 +106,8 @@ begin
           where q.ctid = any(array(
             select m.ctid
             from pgmq.q_QUEUE as m
-            where m.msg_id >= v_next and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
-              select r.kind = any(p_kinds)
-              from tidegate.request as r
-              where r.id = tidegate.message_request_id(m.message)
-            ) is not false)
+            where m.msg_id >= v_next and coalesce(m.vt <= p_now, false)
+              and (p_kinds is null or tidegate_internal.is_of_kinds(m.message, p_kinds))
             order by m.msg_id
             limit p_limit - coalesce(cardinality(v_taken.msg_ids), 0)
             for update skip locked

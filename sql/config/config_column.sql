@@ -50,7 +50,7 @@ left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
 cross join lateral pg_get_expr(d.adbin, d.adrelid) as e(text)
 where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
-  -- Keys, counters, and columns that the functions of gates set.
-  and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
+  -- Keys, counters, and columns that triggers or the functions of gates set.
+  and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kinds', 'kind', 'stage', 'flow', 'version')
   and not (t.relname = 'gate'
     and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));

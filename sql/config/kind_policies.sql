@@ -1,5 +1,5 @@
--- kind_policies: A kind's queues serve the right stages, and a new kind gets a policy row for each stage and a counter
--- of its replays.
+-- kind_policies: A kind's queues serve the right stages and list the kind, and a new kind gets a policy row for each
+-- stage and a counter of its replays.
 
 -- function kind_queues: Trigger on kind: queue stages (TG005), fixed name (TG002).
 create or replace function tidegate_internal.kind_queues()
@@ -32,6 +32,9 @@ begin
   cross join lateral tidegate.default_policy(new, s.stage) as d
   where s.stage = 'tx' or new.flow = 'decrypt'
   on conflict do nothing;
+  update tidegate.queue as q
+  set kinds = q.kinds || new.name
+  where q.name in (new.readiness_queue, new.tx_queue) and new.name <> all(q.kinds);
 
   if tg_op = 'INSERT' then
     perform tidegate_internal.make_replays_counter(new.name);
@@ -51,7 +54,7 @@ end;
 $$;
 
 create or replace trigger kind_policies
-  after insert or update of flow, deadline, readiness_timeout on tidegate.kind
+  after insert or update of flow, readiness_queue, tx_queue, deadline, readiness_timeout on tidegate.kind
   for each row execute function tidegate_internal.kind_policies();
 
 -- function policy_removal: Trigger on policy: it stays while its kind does (TG002).
@@ -97,6 +100,7 @@ begin
     ] loop
       execute format('delete from tidegate.%I where kind = $1', v_table) using old.name;
     end loop;
+    update tidegate.queue as q set kinds = array_remove(q.kinds, old.name) where old.name = any(q.kinds);
     execute format('drop sequence if exists tidegate.%I', 'replays_' || old.name);
   end if;
   return old;

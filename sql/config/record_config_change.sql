@@ -49,7 +49,7 @@ begin
   for v_table in
     select * from (values
       ('setting', 'insert or update or delete', 'initialised_at'),
-      ('queue', 'insert or update or delete', 'created_at'),
+      ('queue', 'insert or update or delete', 'created_at, kinds'),
       ('kind', 'insert or update or delete', 'created_at'),
       ('policy', 'insert or update or delete', 'version'),
       ('response_backoff', 'insert or update or delete', ''),

@@ -11,6 +11,11 @@ create or replace function tidegate_internal.invariants_of_configuration()
 or (select q.stage from tidegate.queue as q where q.name = k.readiness_queue)
   is distinct from case k.flow when 'decrypt' then 'readiness'::tidegate.stage end
      $q$),
+    ('kind_missing_from_its_queue', 'a queue names the kinds that use it', 'kind', $q$
+exists (
+  select from tidegate.queue as q where q.name in (k.tx_queue, k.readiness_queue) and k.name <> all(q.kinds)
+)
+     $q$),
     ('kind_without_policy', 'a kind has a policy for each of its stages', null, $q$
 select k.name || ' ' || s.stage as id
 from tidegate.kind as k

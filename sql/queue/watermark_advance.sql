@@ -83,9 +83,8 @@ begin
     when 'QUEUE' then
       select m.msg_id into v_waiting
       from pgmq.q_QUEUE as m
-      where m.msg_id >= v_mark and m.msg_id <= v_to and m.vt = '-infinity' and (p_kinds is null or (
-        select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
-      ) is not false)
+      where m.msg_id >= v_mark and m.msg_id <= v_to and m.vt = '-infinity'
+        and (p_kinds is null or tidegate_internal.is_of_kinds(m.message, p_kinds))
       order by m.msg_id
       limit 1;
     -- end of each queue

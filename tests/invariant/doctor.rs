@@ -365,7 +365,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "kind_in_a_queue_of_the_wrong_stage",
         "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
-        &["submit_terms_outdated"],
+        &["kind_missing_from_its_queue", "submit_terms_outdated"],
+    ),
+    (
+        "kind_missing_from_its_queue",
+        "update tidegate.queue set kinds = '{public_decrypt}' where name = 'tx'",
+        &[],
     ),
     (
         "kind_without_policy",
