@@ -158,6 +158,40 @@ async fn workers_with_different_kinds_drain_one_queue_whatever_stands_in_front()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_names_the_kinds_that_use_it_and_those_that_did_until_they_are_deleted() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    let kinds = |queue: &str| format!("select unnest(kinds) from tidegate.queue where name = '{queue}' order by 1");
+    let own = ["direct", "input_proof", "public_decrypt", "user_decrypt"];
+    assert_eq!(session.texts(&kinds("tx")).await, own);
+    assert_eq!(session.texts(&kinds("readiness")).await, [own[2], own[3]]);
+
+    add_strange(&database).await;
+    let left = database.submit("strange").await.to_string();
+    database
+        .execute(
+            "insert into tidegate.queue (name, stage) values ('other', 'tx');
+             update tidegate.kind set tx_queue = 'other' where name = 'strange'",
+        )
+        .await;
+    assert_eq!(session.texts(&kinds("other")).await, ["strange"]);
+    let claim = |kinds: &str| format!("select id from tidegate.claim_tx('tx', 'w', 1, '30 s', '{{{kinds}}}')");
+    // All kinds that use the queue now, but not the one whose request is in it.
+    assert!(session.texts(&claim(&own.join(","))).await.is_empty());
+    assert_eq!(session.texts(&claim("strange")).await, [left]);
+
+    database
+        .execute(
+            "update tidegate.request set req_status = 'failure';
+             delete from tidegate.request;
+             delete from tidegate.kind where name = 'strange'",
+        )
+        .await;
+    assert_eq!(session.texts(&kinds("tx")).await, own);
+    assert!(session.texts(&kinds("other")).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_claim_for_some_kinds_hides_nothing_from_other_claims() {
     let database = TestDatabase::unlimited().await;
     add_strange(&database).await;
