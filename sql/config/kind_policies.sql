@@ -100,8 +100,10 @@ begin
     ] loop
       execute format('delete from tidegate.%I where kind = $1', v_table) using old.name;
     end loop;
-    update tidegate.queue as q set kinds = array_remove(q.kinds, old.name) where old.name = any(q.kinds);
     execute format('drop sequence if exists tidegate.%I', 'replays_' || old.name);
+  else
+    -- Not at commit: by then this transaction may have added the kind again.
+    update tidegate.queue as q set kinds = array_remove(q.kinds, old.name) where old.name = any(q.kinds);
   end if;
   return old;
 end;

@@ -10,7 +10,7 @@
 --   max_concurrency: C, checks at once in the fleet; null: no limit, 0: none.
 --   paused: Whether claims are stopped; set by tidegate.pause.
 --   created_at: When the queue was added.
---   kinds: The kinds that use it, and those that did: their requests stay; kept by the trigger kind_policies.
+--   kinds: The kinds that use it, and those that did: their requests stay; kept by triggers on kind.
 
 -- table queue_drain: Append-only: messages that settles have ended, kept for ten minutes.
 --   queue: The queue.
