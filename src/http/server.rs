@@ -71,8 +71,10 @@ pub async fn serve_within(
     let router = router.layer(Extension(Shutdown(shutdown.clone())));
     let mut connections = JoinSet::new();
     loop {
-        // axum's accept retries after temporary errors, such as too many open files.
         let stream = tokio::select! {
+            // Clients that have connected before the shutdown are answered.
+            biased;
+            // axum's accept retries after temporary errors, such as too many open files.
             (stream, _) = Listener::accept(&mut listener) => stream,
             () = shutdown.cancelled() => break,
         };
@@ -130,6 +132,8 @@ async fn connection(stream: TcpStream, router: Router, options: ConnectionOption
     let mut connection = std::pin::pin!(connection);
 
     let ended = tokio::select! {
+        // So is a request that has arrived.
+        biased;
         ended = connection.as_mut() => ended,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
@@ -149,6 +153,28 @@ mod tests {
     };
 
     use super::*;
+
+    #[tokio::test]
+    async fn clients_that_have_connected_before_the_shutdown_are_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..20 {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nhost: node\r\n\r\n").await.unwrap();
+            clients.push(client);
+        }
+        let shutdown = CancellationToken::new();
+        shutdown.cancel();
+
+        let router = Router::new().fallback(async || "answer");
+        serve(listener, router, shutdown).await.unwrap();
+
+        for mut client in clients {
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.ends_with("answer"), "{answer}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {

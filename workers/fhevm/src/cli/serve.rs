@@ -39,9 +39,6 @@ impl Serve {
         );
         let (store, location) = global.open(&self.node.pool_settings()).await?;
         let options = self.node.options(&location.url)?;
-        let listener = self.node.listen(self.listen).await?;
-        // With port 0, this is how a parent process learns the port.
-        println!("listening on http://{}", listener.local_addr()?);
         let keys = match config.keys {
             Keys::Off => node::Keys::Off,
             Keys::Required => node::Keys::Required,
@@ -52,6 +49,10 @@ impl Serve {
         let rendering = node.clone();
         let render = move || async move { rendering.render_metrics().await };
         let figures = Router::new().route("/metrics", get(render));
+        // A client that can connect is served at once.
+        let listener = self.node.listen(self.listen).await?;
+        // With port 0, this is how a parent process learns the port.
+        println!("listening on http://{}", listener.local_addr()?);
         let serving = async { anyhow::Ok(node.serve(listener, router, stop.clone()).await?) };
         tokio::try_join!(serving, self.figures.serve(figures, &stop))?;
         drop(location);

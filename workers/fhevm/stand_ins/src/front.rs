@@ -73,20 +73,28 @@ async fn forward(State(nodes): State<Arc<Nodes>>, request: Request) -> Response 
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     let first = nodes.next.fetch_add(1, Ordering::Relaxed) % nodes.urls.len();
     let (last, turn) = nodes.urls.split_at(first);
+    let mut errors = String::new();
     for node in turn.iter().chain(last) {
         let Ok(url) = node.join(path) else { continue };
         let call = nodes.client.request(head.method.clone(), url);
-        let answer = call.headers(head.headers.clone()).body(body.clone()).send().await;
-        let Ok(answer) = answer else { continue };
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = answer.status();
-        *response.headers_mut() = answer.headers().clone();
-        remove_framing(response.headers_mut());
-        let Ok(body) = answer.bytes().await else { continue };
-        *response.body_mut() = body.into();
-        return response;
+        let call = call.headers(head.headers.clone()).body(body.clone());
+        match answer(call).await {
+            Ok(response) => return response,
+            Err(error) => errors += &format!("{:#}\n", anyhow::Error::new(error)),
+        }
     }
-    StatusCode::BAD_GATEWAY.into_response()
+    (StatusCode::BAD_GATEWAY, errors).into_response()
+}
+
+/// The whole answer of a node.
+async fn answer(call: reqwest::RequestBuilder) -> reqwest::Result<Response> {
+    let answer = call.send().await?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = answer.status();
+    *response.headers_mut() = answer.headers().clone();
+    remove_framing(response.headers_mut());
+    *response.body_mut() = answer.bytes().await?.into();
+    Ok(response)
 }
 
 /// The bodies are whole, whatever they came in.
