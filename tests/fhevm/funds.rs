@@ -54,11 +54,16 @@ async fn other_wallets_take_over_from_one_without_tokens_or_gas_and_it_is_used_a
     })
     .await;
     let wallets = scene.wallets.clone();
-    let _relay = scene.relay();
 
-    // One has no tokens, one no gas.
+    // One has no tokens, one no gas. What is signed for a wallet waits until it has gas, so its first look comes first.
     burn(&mut scene, wallets[0]).await;
     gas(&scene, wallets[1], 0).await;
+    let _relay = scene.relay();
+    let without_gas = "select count(*) from evm.wallet where unfunded_cause like 'gas%'";
+    eventually("the wallet without gas takes no orders", || async {
+        scene.count(without_gas).await == 1
+    })
+    .await;
     for number in [0, 2, 3] {
         let request = scene.request(number);
         let id = scene.submit(&request).await;
