@@ -49,9 +49,6 @@ begin
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
         ))
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
-    ), policies as materialized (
-      -- Read once; a lookup for each request costs more.
-      select * from tidegate.policy_in_force as p where p.stage = 'readiness'
     )
     select
       row(claim_readiness.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
@@ -65,7 +62,7 @@ begin
       coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
     -- Sorted before the join, which keeps the order, while the rows are narrow.
     from (select * from claimed as c order by c.msg_id) as c
-    join policies as p on p.kind = c.kind
+    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
   perform tidegate_internal.claim_finish(

@@ -41,10 +41,7 @@ begin
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
-    with policies as materialized (
-      -- Read once; a lookup for each request costs more.
-      select * from tidegate.policy_in_force as p where p.stage = 'tx'
-    ), claimed as (
+    with claimed as (
       update tidegate.request as r
       set
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1,
@@ -58,7 +55,7 @@ begin
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
         and r.lease is null and (r.deadline_at <= v_limits.now) is not true
         and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
-          select p.attempts from policies as p where p.kind = r.kind
+          select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
         ))
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), counted as (
@@ -84,7 +81,7 @@ begin
       coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
     -- Sorted before the join, which keeps the order, while the rows are narrow.
     from (select * from claimed as c order by c.place) as c
-    join policies as p on p.kind = c.kind
+    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.place;
   get diagnostics v_claimed = row_count;
   v_done := set_config('tidegate.claims', 'off', true);
