@@ -77,7 +77,8 @@ struct Message {
 /// Hand-edited requests may lack their message or keep an old one until the next claim or `recover`: check after that.
 pub async fn violations(pool: &PgPool) -> Vec<String> {
     let mut transaction = pool.begin().await.unwrap();
-    sqlx::raw_sql("set transaction isolation level repeatable read, read only")
+    // Of many requests, a look takes longer than the pool's time limit.
+    sqlx::raw_sql("set transaction isolation level repeatable read, read only; set local statement_timeout = 0")
         .execute(&mut *transaction)
         .await
         .unwrap();
