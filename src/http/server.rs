@@ -158,7 +158,7 @@ mod tests {
     async fn clients_that_have_connected_before_the_shutdown_are_answered() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut clients = Vec::new();
-        for _ in 0..20 {
+        for _ in 0..100 {
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             client.write_all(b"GET / HTTP/1.1\r\nhost: node\r\n\r\n").await.unwrap();
             clients.push(client);
