@@ -40,7 +40,7 @@ pub async fn keep() {
 }
 
 async fn now_deep(session: &mut PgConnection) -> i64 {
-    sqlx::query_scalar("select depth from tidegate.queue_overview where queue = 'tx'")
+    sqlx::query_scalar("select depth from tidegate.queue_counts() where queue = 'tx'")
         .fetch_one(session)
         .await
         .unwrap()
