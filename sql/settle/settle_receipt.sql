@@ -81,11 +81,17 @@ begin
       order by l.id
     ) as h
     where r.id = any(array[h.id]) and r.lease = h.token and r.queue = h.queue and r.req_status = 'tx_in_flight'
-    returning r.id, r.req_status, h.place, h.token, r.tx_in_flight_at, r.kind, r.tx_attempt
+    returning r.id, r.req_status, h.place, h.token, r.tx_in_flight_at, r.kind, r.tx_attempt,
+      -- A decrypt of one response completes in the next step; other responses are parts, or verdicts.
+      case
+        when r.req_status = 'receipt_received' and responses[h.place] is not null
+          then r.flow = 'decrypt' and r.response_threshold = 1
+      end as is_answer
   )
   select
     array_agg(m.id) as ids, array_agg(m.req_status) as statuses, array_agg(m.place) as places,
     array_agg(m.id) filter (where m.req_status = 'receipt_received') as waiting,
+    array_agg(m.is_answer) as answers,
     array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.token) as tokens,
     array_agg(m.tx_in_flight_at) as claimed
   into v_moved
@@ -111,33 +117,26 @@ begin
   perform tidegate_internal.end_leases(v_queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
 
   if v_moved.waiting is not null then
-    if responses is not null then
-      insert into tidegate.response_inbox (request_id, response)
-      select m.id, responses[m.place]
-      from unnest(v_moved.ids, v_moved.places, v_moved.statuses) as m(id, place, req_status)
-      cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
-      where m.req_status = 'receipt_received' and responses[m.place] is not null
-        and (r.flow <> 'decrypt' or r.response_threshold > 1);
-    end if;
+    insert into tidegate.response_inbox (request_id, response)
+    select m.id, responses[m.place]
+    from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
+    where not m.is_answer;
     perform tidegate_internal.apply_inbox(v_moved.waiting);
-    if responses is not null then
-      -- A decrypt of one response: all of them in one statement, after the responses that came earlier.
+    if true = any(v_moved.answers) then
+      -- All of them in one statement, after the responses that came earlier.
       with answered as (
         update tidegate.request as r
         set
           previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1,
           cause = 'response', finished_at = v_now, response = responses[m.place]
-        from unnest(v_moved.ids, v_moved.places) as m(id, place)
-        where r.id = any(array[m.id]) and r.req_status = 'receipt_received' and r.flow = 'decrypt'
-          and r.response_threshold = 1 and responses[m.place] is not null
+        from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
+        where m.is_answer and r.id = any(array[m.id]) and r.req_status = 'receipt_received'
         returning r.id
       )
       insert into tidegate.response_inbox (request_id, response, late)
       select m.id, responses[m.place], true
-      from unnest(v_moved.ids, v_moved.places) as m(id, place)
-      cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
-      where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
-        and m.id not in (select a.id from answered as a);
+      from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
+      where m.is_answer and m.id not in (select a.id from answered as a);
     end if;
   end if;
   perform tidegate_internal.record_calls(
