@@ -20,14 +20,15 @@ use tokio::{
 use super::waiting::{Elsewhere, Listening};
 use crate::support::{TestDatabase, campaign, raw, server};
 
-/// How many wait.
+/// How many wait. So many that the other transactions are few beside them: those of sessions that begin, and of
+/// listeners, which any database's notifications may wake.
 fn all() -> usize {
-    campaign(2000, 10_000)
+    campaign(5000, 10_000)
 }
 
 /// Over sockets; this process has both ends of each.
 fn over_http() -> usize {
-    campaign(400, 2000)
+    campaign(1000, 2000)
 }
 
 /// How many looks are measured.
