@@ -155,6 +155,14 @@ async fn every_figure_is_there_and_no_other() {
     // No worker takes it.
     database.submit("input_proof").await;
     api.get("/metrics").await;
+    eventually("the node has read the gates", || async {
+        Figures::of(&api)
+            .await
+            .of_metric("tidegate_gate_copy_age_seconds")
+            .count()
+            == 1
+    })
+    .await;
 
     let node = Figures::of(&api).await;
     let worker = worker_figures(&database).await;
