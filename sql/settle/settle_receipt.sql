@@ -117,10 +117,12 @@ begin
   perform tidegate_internal.end_leases(v_queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
 
   if v_moved.waiting is not null then
-    insert into tidegate.response_inbox (request_id, response)
-    select m.id, responses[m.place]
-    from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
-    where not m.is_answer;
+    if false = any(v_moved.answers) then
+      insert into tidegate.response_inbox (request_id, response)
+      select m.id, responses[m.place]
+      from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
+      where not m.is_answer;
+    end if;
     perform tidegate_internal.apply_inbox(v_moved.waiting);
     if true = any(v_moved.answers) then
       -- All of them in one statement, after the responses that came earlier.
