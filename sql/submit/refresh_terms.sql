@@ -7,14 +7,14 @@ create or replace function tidegate_internal.refresh_terms()
   returns trigger language plpgsql security definer as $$
 declare
   -- Null: the change may concern any kind.
-  v_kind constant text := to_jsonb(coalesce(new, old)) ->> case tg_table_name when 'kind' then 'name' else 'kind' end;
+  v_kind   constant text := to_jsonb(coalesce(new, old)) ->> case tg_table_name when 'kind' then 'name' else 'kind' end;
+  v_wanted tidegate.submit_terms[];
 begin
   perform pg_advisory_xact_lock(hashtextextended('tidegate.configuration', 0));
-  delete from tidegate.submit_terms as t
-  where t.kind = coalesce(v_kind, t.kind)
-    and not exists (select from tidegate_internal.wanted_terms(v_kind) as w where w is not distinct from t);
+  v_wanted := array(select w from tidegate_internal.wanted_terms(v_kind) as w);
+  delete from tidegate.submit_terms as t where t.kind = coalesce(v_kind, t.kind) and t <> all(v_wanted);
   insert into tidegate.submit_terms
-  select w.* from tidegate_internal.wanted_terms(v_kind) as w
+  select w.* from unnest(v_wanted) as w
   where not exists (select from tidegate.submit_terms as t where t.kind = w.kind);
   return null;
 end;
