@@ -141,12 +141,11 @@ async fn dropped_shares_count_once(with_request: bool) {
         .await;
     };
     mine_until_six("six nodes have answered").await;
-    let head = scene.network.chain.block_number().await.unwrap();
     let first = match with_request {
         true => scene.count("select block_number from evm.tx").await.cast_unsigned(),
         false => logs(&scene).await[0].block_number.unwrap(),
     };
-    scene.network.chain.reorg(head + 1 - first).await.unwrap();
+    scene.network.chain.reorg_from(first).await.unwrap();
     assert_eq!(logs(&scene).await, []);
 
     mine_until_six("they have answered again").await;

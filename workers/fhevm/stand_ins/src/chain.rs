@@ -165,24 +165,32 @@ impl Anvil {
     }
 
     /// Replaces the last `depth` blocks by ones with these signed transactions, each in the block at its offset.
-    ///
+    pub async fn reorg_with(&self, depth: u64, transactions: &[(Bytes, u64)]) -> Result<()> {
+        let first = self.block_number().await? + 1 - depth;
+        self.replace(first, transactions).await
+    }
+
+    /// Replaces the block `first` and all later ones by empty ones, also those that are made meanwhile.
+    pub async fn reorg_from(&self, first: u64) -> Result<()> {
+        self.replace(first, &[]).await
+    }
+
     /// Where blocks are made by time, two more are made before and replaced, too: an earlier one that is still under way
     /// would come between, and the chain would lack others for good. Where blocks are mixed, they are made every second
     /// only from then on: anvil has no call that mixes them again.
-    pub async fn reorg_with(&self, depth: u64, transactions: &[(Bytes, u64)]) -> Result<()> {
+    async fn replace(&self, first: u64, transactions: &[(Bytes, u64)]) -> Result<()> {
         let seconds = match self.mining {
             Mining::Automatic | Mining::OnDemand => None,
             Mining::Mixed => Some(1),
             Mining::Every(seconds) => Some(seconds),
         };
-        let mut more = 0;
         if seconds.is_some() {
             self.nothing("evm_setIntervalMining", (0,)).await?;
             // Each waits for the block that is under way, and a second one may wait behind it.
-            more = 2;
-            self.mine(more).await?;
+            self.mine(2).await?;
         }
-        self.nothing("anvil_reorg", (depth + more, transactions)).await?;
+        let depth = self.block_number().await? + 1 - first;
+        self.nothing("anvil_reorg", (depth, transactions)).await?;
         match seconds {
             None => Ok(()),
             Some(seconds) => self.nothing("evm_setIntervalMining", (seconds,)).await,

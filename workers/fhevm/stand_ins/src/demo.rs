@@ -78,9 +78,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
             _ = looks.tick() => {}
         }
         if !reorganised && workers.len() > 1 {
-            let dropped = newest(&network, &wallets).await?;
+            let first = network.chain.block_number().await? + 1 - DEPTH;
+            let dropped = count_from(first, &network, &wallets).await?;
             if dropped >= DROPPED_MIN {
-                network.chain.reorg(DEPTH).await?;
+                network.chain.reorg_from(first).await?;
                 reorganised = true;
                 say(format!(
                     "a reorganisation of depth {DEPTH} has dropped {dropped} transactions of the wallets"
@@ -113,11 +114,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many transactions of the wallets the newest blocks have.
-async fn newest(network: &Network, wallets: &[PrivateKeySigner]) -> anyhow::Result<usize> {
-    let head = network.chain.block_number().await?;
+/// How many transactions of the wallets are in the `DEPTH` blocks from `first` on.
+async fn count_from(first: u64, network: &Network, wallets: &[PrivateKeySigner]) -> anyhow::Result<usize> {
     let mut count = 0;
-    for number in head + 1 - DEPTH..=head {
+    for number in first..first + DEPTH {
         let block = network.chain.block(number).await?.context("no such block")?;
         let senders = block.transactions.txns().map(|transaction| transaction.inner.signer());
         count += senders

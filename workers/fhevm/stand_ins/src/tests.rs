@@ -249,12 +249,7 @@ async fn a_request_that_is_mined_again_is_answered_again() {
     let at = network.gateway.decryption;
     let receipt = send(&rpc, sender, at, &public(vec![handle(1, 5)])).await;
     wait_for::<Decryption::PublicDecryptionResponse>(&rpc, at, 1).await;
-    let head: u64 = network.chain.block_number().await.unwrap();
-    network
-        .chain
-        .reorg(head + 1 - receipt.block_number.unwrap())
-        .await
-        .unwrap();
+    network.chain.reorg_from(receipt.block_number.unwrap()).await.unwrap();
     assert_eq!(
         rpc.call::<Vec<Log>>("eth_getLogs", [json!({"fromBlock": "0x0", "address": at})])
             .await
