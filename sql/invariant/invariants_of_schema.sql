@@ -34,10 +34,10 @@ from unnest(array[
   'policy policy_removal', 'policy policy_version', 'policy record_config_change', 'policy record_config_truncate',
   'policy submit_terms', 'queue queue_branches', 'queue queue_guard', 'queue queue_storage',
   'queue record_config_change', 'queue record_config_truncate', 'queue submit_terms',
-  'request request_guard', 'request request_guard_of_identity', 'request request_guard_of_inserts',
+  'request request_entry', 'request request_guard', 'request request_guard_of_identity',
   'request request_guard_of_sends', 'request request_guard_of_times', 'request request_guard_of_updates',
-  'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
-  'request request_removal', 'response_backoff record_config_change',
+  'request request_history_of_updates', 'request request_is_never_truncated', 'request request_removal',
+  'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
   'setting submit_terms', 'webhook_host webhook_host_secret'
 ]) as g(name)

@@ -1,12 +1,13 @@
 -- request_guard: Trigger on request: labels hand edits, sets the times, stores events that the row no longer contains;
 -- refuses impossible edits (TG001).
 --
--- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function
--- announces its transition by raising transition_no by one and naming the status before it, the time at which the new
--- one was entered and the cause: the conditions of the triggers let a step forward pass. Whatever else changes the
--- status without raising transition_no is a hand edit, and labelled as one. The guard sets previous_status,
--- transition_no and the time at which the new status was entered, so that the history trigger reads nothing but the new
--- rows. It also stores the events that the row no longer contains afterwards (see `request_event`).
+-- Which steps are legal is checked after the statement (see `request_history`). A function announces its transition by
+-- raising transition_no by one and naming the status before it, the time at which the new one was entered and the
+-- cause: the conditions of the triggers let a step forward pass. Whatever else changes the status without raising
+-- transition_no is a hand edit, and labelled as one. The guard sets previous_status, transition_no and the time at
+-- which the new status was entered, so that the history trigger reads nothing but the new rows. It also stores the
+-- events that the row no longer contains afterwards (see `request_event`). Inserts have a trigger of their own,
+-- `request_entry`.
 create or replace function tidegate_internal.request_guard()
   returns trigger language plpgsql as $$
 declare
@@ -22,46 +23,40 @@ begin
     return old;
   end if;
 
-  if tg_op = 'INSERT' then
-    new.previous_status := null;
-    new.transition_no := 1;
-    new.cause := 'hand_edit';
-  else
-    if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
-      raise exception using errcode = 'TG001', message = format('request %s keeps its id, kind and flow', old.id);
-    end if;
-    if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
-      or (old.receipt_received_at is null and new.receipt_received_at is not null
-        and new.req_status <> 'receipt_received')
-      or (
-        old.finished_at is null and new.finished_at is not null
-        and new.req_status not in ('completed', 'timed_out', 'failure')
-      )
-    then
-      raise exception using errcode = 'TG001',
-        message = format('request %s is %s and may not be given the time of a status that it has not reached', old.id,
-          new.req_status);
-    end if;
-    if new.submitted_at <> old.submitted_at
-      or old.req_status not in ('queued', 'processing') and (
-        new.req_status = 'processing'
-        or (new.tx_in_flight_at, new.receipt_received_at, new.finished_at, new.tx_attempt, new.worker)
-          is distinct from (old.tx_in_flight_at, old.receipt_received_at, old.finished_at, old.tx_attempt, old.worker)
-      )
-    then
-      perform tidegate_internal.store_history(old.id);
-    end if;
+  if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
+    raise exception using errcode = 'TG001', message = format('request %s keeps its id, kind and flow', old.id);
+  end if;
+  if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
+    or (old.receipt_received_at is null and new.receipt_received_at is not null
+      and new.req_status <> 'receipt_received')
+    or (
+      old.finished_at is null and new.finished_at is not null
+      and new.req_status not in ('completed', 'timed_out', 'failure')
+    )
+  then
+    raise exception using errcode = 'TG001',
+      message = format('request %s is %s and may not be given the time of a status that it has not reached', old.id,
+        new.req_status);
+  end if;
+  if new.submitted_at <> old.submitted_at
+    or old.req_status not in ('queued', 'processing') and (
+      new.req_status = 'processing'
+      or (new.tx_in_flight_at, new.receipt_received_at, new.finished_at, new.tx_attempt, new.worker)
+        is distinct from (old.tx_in_flight_at, old.receipt_received_at, old.finished_at, old.tx_attempt, old.worker)
+    )
+  then
+    perform tidegate_internal.store_history(old.id);
+  end if;
 
-    new.previous_status := old.req_status;
-    if new.req_status = old.req_status then
-      new.transition_no := old.transition_no;
-      new.cause := old.cause;
-      return new;
-    end if;
-    if new.transition_no is distinct from old.transition_no + 1 then
-      new.transition_no := old.transition_no + 1;
-      new.cause := 'hand_edit';
-    end if;
+  new.previous_status := old.req_status;
+  if new.req_status = old.req_status then
+    new.transition_no := old.transition_no;
+    new.cause := old.cause;
+    return new;
+  end if;
+  if new.transition_no is distinct from old.transition_no + 1 then
+    new.transition_no := old.transition_no + 1;
+    new.cause := 'hand_edit';
   end if;
 
   v_now := tidegate.clock();
@@ -79,13 +74,6 @@ $$;
 create or replace trigger request_guard
   before delete on tidegate.request
   for each row execute function tidegate_internal.request_guard();
-
--- A row that is inserted as a submitted one has to be complete (see `request_entered`).
-create or replace trigger request_guard_of_inserts
-  before insert on tidegate.request
-  for each row
-  when (new.cause <> 'submitted')
-  execute function tidegate_internal.request_guard();
 
 -- PostgreSQL reads a condition anew at each statement, so they are short, and apply where the columns are named. An
 -- update that keeps the status, or goes back, always meets the guard by this trigger, which stores the send that the

@@ -291,17 +291,17 @@ async fn an_entry_starts_only_where_its_flow_starts() {
 async fn a_forged_entry_is_refused_with_all_of_its_statement() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
-    for (kind, flow, status, entered) in [
-        ("direct", "decrypt", "queued", "queued_at"),
-        ("user_decrypt", "direct", "processing", "processing_at"),
-        ("direct", "direct", "queued", "queued_at"),
-        ("user_decrypt", "decrypt", "processing", "processing_at"),
-        ("no_kind", "direct", "processing", "processing_at"),
+    for (kind, flow, status) in [
+        ("direct", "decrypt", "queued"),
+        ("user_decrypt", "direct", "processing"),
+        ("direct", "direct", "queued"),
+        ("user_decrypt", "decrypt", "processing"),
+        ("no_kind", "direct", "processing"),
     ] {
         let refusal = refused(
             &mut session,
             &format!(
-                "insert into tidegate.request (id, kind, flow, req_status, cause, submitted_at, {entered}, deadline_at, payload)
+                "insert into tidegate.request (id, kind, flow, req_status, cause, queued_at, processing_at, deadline_at, payload)
                  values
                    (gen_random_uuid(), 'direct', 'direct', 'processing', 'submitted', now(), now(), now(), '{{}}'),
                    ('00000000-0000-7000-8000-00000000ffff', '{kind}', '{flow}', '{status}', 'submitted', now(), now(), now(), '{{}}')"
@@ -314,7 +314,7 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
     }
 }
 
-/// The guard passes what is announced in full; a status without its time is refused after the statement.
+/// The guard passes what is announced in full; a status without its time is refused all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_without_its_time_is_refused() {
     let database = TestDatabase::new().await;
