@@ -2,14 +2,15 @@
 --
 -- A statement on a queue's table names the table, because PostgreSQL keeps a plan only for a statement without
 -- `execute`. So a function has one branch a queue. Its file has the branch of QUEUE, a name that no queue has, between
--- the markers `each queue` and `end of each queue`; its copies stand behind it. Copies that are there already are
--- replaced.
+-- the markers `each queue` and `end of each queue`; its copies stand before it, because PL/pgSQL tries branch after
+-- branch. Copies that are there already are replaced.
 create or replace function tidegate_internal.each_queue(p_body text, p_queues text[])
   returns text language sql immutable as $$
   select string_agg(
     case p.number
       when 1 then p.part
-      else s.branch || coalesce(s.copies, '') || '-- end of each queue' || split_part(p.part, '-- end of each queue', 2)
+      else substring(s.branch from '^\s+') || coalesce(s.copies, '') || '-- queue QUEUE' || s.branch
+        || '-- end of each queue' || split_part(p.part, '-- end of each queue', 2)
     end,
     '-- each queue' order by p.number
   )
@@ -20,7 +21,7 @@ create or replace function tidegate_internal.each_queue(p_body text, p_queues te
       from unnest(p_queues) with ordinality as q(name, number)
     ) as copies
     from (
-      select split_part(split_part(p.part, '-- end of each queue', 1), '-- queue ', 1) as branch
+      select regexp_replace(split_part(p.part, '-- end of each queue', 1), '.*-- queue QUEUE', '') as branch
     ) as b
   ) as s;
 $$;
