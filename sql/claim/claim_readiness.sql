@@ -11,7 +11,9 @@
 create or replace function tidegate.claim_readiness(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
-  returns setof tidegate.claimed_request language plpgsql security definer as $$
+  returns setof tidegate.claimed_request language plpgsql security definer
+  set tidegate.announced = on
+as $$
 declare
   v_limits  tidegate.claim_limits;
   v_taken   tidegate.taken_messages;

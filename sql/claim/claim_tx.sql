@@ -13,12 +13,14 @@
 create or replace function tidegate.claim_tx(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
-  returns setof tidegate.claimed_request language plpgsql security definer as $$
+  returns setof tidegate.claimed_request language plpgsql security definer
+  set tidegate.announced = counted
+as $$
 declare
   v_limits  tidegate.claim_limits;
   v_taken   tidegate.taken_messages;
-  v_done    text; -- for assignments, which cost less than statements
   v_claimed integer;
+  v_done    text; -- for an assignment, which costs less than a statement
 begin
   v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
   if v_limits.batch <= 0 then
@@ -36,8 +38,6 @@ begin
     return;
   end if;
 
-  -- `request_history` skips the statement, which counts its transitions itself.
-  v_done := set_config('tidegate.claims', 'on', true);
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
   return query
@@ -84,7 +84,6 @@ begin
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.place;
   get diagnostics v_claimed = row_count;
-  v_done := set_config('tidegate.claims', 'off', true);
   v_done := tidegate_internal.claim_finish(claim_tx.queue, 'tx', worker, lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;

@@ -4,7 +4,9 @@
 -- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`),
 -- or their deadline has passed (`expired`). The caller has locked the rows and taken their messages.
 create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fates text[])
-  returns void language sql as $$
+  returns void language sql
+  set tidegate.announced = on
+as $$
   update tidegate.request as r
   set
     req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,

@@ -10,7 +10,9 @@ create or replace function tidegate_internal.reap(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   out msg_ids bigint[], out ids uuid[], out reaped boolean
 )
-  language plpgsql as $$
+  language plpgsql
+  set tidegate.announced = ''
+as $$
 declare
   v_claim tidegate.claim;
   v_held  record;

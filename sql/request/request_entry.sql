@@ -58,5 +58,5 @@ $$;
 create or replace trigger request_entry
   before insert on tidegate.request
   for each row
-  when (current_setting('tidegate.submits', true) is distinct from 'on')
+  when (current_setting('tidegate.announced', true) is distinct from 'counted')
   execute function tidegate_internal.request_entry();

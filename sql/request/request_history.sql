@@ -5,7 +5,7 @@
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
 -- awaited, and writes a delivery for each request that ended and has a callback URL; so hand edits have both.
 --
--- `claim_tx` makes legal transitions only, which are in the rows, and counts them itself: a setting shows it.
+-- `claim_tx` makes legal transitions only, which are in the rows, and counts them itself: its setting shows it.
 create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
@@ -16,7 +16,7 @@ declare
   v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
   v_steps  record;
 begin
-  if current_setting('tidegate.claims', true) = 'on' then
+  if current_setting('tidegate.announced', true) = 'counted' then
     return null;
   end if;
 

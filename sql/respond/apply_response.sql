@@ -9,7 +9,9 @@
 -- A rejected proof's error has the verdict as `details` if its kind has `reject_details` now. It is in the row, so that
 -- polls, streams and every attempt of a webhook show the same.
 create or replace function tidegate_internal.apply_response(p_id uuid, p_response jsonb, p_part text, p_accept boolean)
-  returns text language plpgsql as $$
+  returns text language plpgsql
+  set tidegate.announced = on
+as $$
 declare
   v_request tidegate.request;
   v_cause   text;

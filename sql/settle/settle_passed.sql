@@ -8,7 +8,9 @@ create or replace function tidegate.settle_passed(
   leases tidegate.lease[], took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
-  language plpgsql security definer as $$
+  language plpgsql security definer
+  set tidegate.announced = on
+as $$
 declare
   v_held     record;
   v_moved    record;

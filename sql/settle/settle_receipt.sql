@@ -12,7 +12,9 @@ create or replace function tidegate.settle_receipt(
   leases tidegate.lease[], refs text[] default null, responses jsonb[] default null,
   took_ms integer[] default null, hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  set tidegate.announced = on
+as $$
 declare
   v_queue constant text := tidegate_internal.lease_queue(leases);
   v_now   timestamptz;

@@ -23,7 +23,7 @@ create or replace function tidegate.submit(
   language plpgsql security definer
   -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
-  set tidegate.submits = on
+  set tidegate.announced = counted
   set plan_cache_mode = force_generic_plan
 as $$
 declare

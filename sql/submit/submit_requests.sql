@@ -24,7 +24,7 @@ create or replace function tidegate_internal.submit_requests(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  set tidegate.submits = on
+  set tidegate.announced = counted
 as $$
 declare
   v_count        constant integer := coalesce(cardinality(p_payloads), 0);

@@ -101,7 +101,7 @@ impl TlsServer {
                 // From version 15 on, the settings of functions need this right.
                 "do $$ begin
                    if current_setting('server_version_num')::integer >= 150000 then
-                     execute 'grant set on parameter \"tidegate.submits\" to owner';
+                     execute 'grant set on parameter \"tidegate.announced\" to owner';
                    end if;
                  end $$",
                 "create database tls owner owner",
