@@ -38,6 +38,15 @@ begin
       message = format('request %s is %s and may not be given the time of a status that it has not reached', old.id,
         new.req_status);
   end if;
+  if new.transition_no = old.transition_no + 1 and new.previous_status = old.req_status
+    and new.req_status > old.req_status and (
+      new.req_status = 'tx_in_flight'
+      or (new.submitted_at, new.worker, new.tx_attempt, new.tx_in_flight_at)
+        is not distinct from (old.submitted_at, old.worker, old.tx_attempt, old.tx_in_flight_at)
+    )
+  then
+    return new;
+  end if;
   if new.submitted_at <> old.submitted_at
     or old.req_status not in ('queued', 'processing') and (
       new.req_status = 'processing'
@@ -48,11 +57,6 @@ begin
     perform tidegate_internal.store_history(old.id);
   end if;
 
-  if new.transition_no = old.transition_no + 1 and new.previous_status = old.req_status
-    and new.req_status > old.req_status
-  then
-    return new;
-  end if;
   new.previous_status := old.req_status;
   if new.req_status = old.req_status then
     new.transition_no := old.transition_no;

@@ -1,6 +1,9 @@
 //! What does the database make of a hand edit: what does it fill in, put back, and refuse?
 
-use crate::support::TestDatabase;
+use crate::support::{
+    TestDatabase,
+    sql::{column, run, value},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hand_edit_that_sets_nothing_but_the_status_is_completed_and_labelled() {
@@ -134,4 +137,77 @@ async fn identity_never_changes_and_live_rows_are_never_lost() {
         .execute(&format!("delete from tidegate.request where id = '{done}'"))
         .await;
     assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
+}
+
+/// The functions that skip the triggers do so for themselves only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    run(&mut session, "begin").await;
+    let claimed = |stage: &str, queue: &str| {
+        format!("array(select c.lease from tidegate.claim_{stage}('{queue}', 'w', 1, '1 minute') as c)")
+    };
+    let readiness = format!("tidegate.settle_passed({})", claimed("readiness", "readiness"));
+    let sent = format!("tidegate.settle_receipt({}, array['r'])", claimed("tx", "tx"));
+    for (call, status) in [
+        ("tidegate.submit('public_decrypt', '{}')", "queued"),
+        (readiness.as_str(), "processing"),
+        (sent.as_str(), "receipt_received"),
+        ("tidegate.respond('{}', reference => 'r')", "completed"),
+        ("tidegate.submit_batch('direct', array['{}'::jsonb])", "processing"),
+        ("tidegate.claim_tx('tx', 'w', 1, '1 minute')", "tx_in_flight"),
+    ] {
+        run(&mut session, &format!("select count(*) from {call}")).await;
+        let newest = "select req_status::text from tidegate.request order by id desc limit 1";
+        assert_eq!(value(&mut session, newest).await, status, "{call}");
+        run(&mut session, "savepoint before").await;
+        run(
+            &mut session,
+            "delete from tidegate.request_count_delta;
+             update tidegate.request set req_status = 'failure' where req_status <> 'completed';
+             insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             values (gen_random_uuid(), 'direct', 'direct', 'processing', now(), '{}')",
+        )
+        .await;
+        let edited = "select count(*)::text from tidegate.request where cause = 'hand_edit'";
+        let counted = "select coalesce(sum(delta), 0)::text from tidegate.request_count_delta";
+        let expected = if status == "completed" { "1" } else { "2" };
+        assert_eq!(
+            [value(&mut session, edited).await, value(&mut session, counted).await],
+            [expected, expected],
+            "{call}"
+        );
+        run(&mut session, "rollback to savepoint before").await;
+    }
+}
+
+/// A function with the setting that forgets to announce a step would leave a wrong history.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_update_of_a_function_that_skips_the_guard_names_the_previous_status() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    let updates = "select p.proname || ' ' || count(*)
+         from pg_proc as p
+         cross join lateral regexp_split_to_table(p.prosrc, 'update tidegate\\.request as r\\s') with ordinality as u(part, place)
+         where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace) and u.place > 1
+           and exists (select from unnest(p.proconfig) as c where c ~ '^tidegate.announced=.')
+           and (u.part ~ '^\\s*set\\s[^;]*previous_status = r\\.req_status') = {named}
+         group by p.proname order by 1";
+    let named = column(&mut session, &updates.replace("{named}", "true")).await;
+    assert_eq!(
+        named,
+        [
+            "apply_response 1",
+            "claim_readiness 1",
+            "claim_tx 1",
+            "end_requests 1",
+            "end_unclaimable 1",
+            "settle_ended 1",
+            "settle_passed 1",
+            "settle_receipt 2"
+        ]
+    );
+    let others = column(&mut session, &updates.replace("{named}", "false")).await;
+    assert_eq!(others, Vec::<String>::new());
 }
