@@ -3,7 +3,9 @@
 -- A queued request stays queued; one in flight goes back to processing. Its attempt is not counted. A request missing
 -- from the result was not this holder's any more.
 create or replace function tidegate.release(leases tidegate.lease[])
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  set tidegate.announced = ''
+as $$
 declare
   v_held  record;
   v_freed record;

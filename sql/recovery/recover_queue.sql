@@ -5,7 +5,9 @@
 -- in `target_queue`. A queue that was dropped and made again numbers from 1, so its sequence is first set beyond every
 -- number of rows and messages; a number that another request's message has by now is replaced by a fresh one.
 create or replace function tidegate_internal.recover_queue(p_found record)
-  returns bigint language plpgsql as $$
+  returns bigint language plpgsql
+  set tidegate.announced = ''
+as $$
 declare
   v_sequence   constant regclass := tidegate_internal.queue_sequence(p_found.target_queue);
   v_is_own     constant boolean := p_found.queue is not distinct from p_found.target_queue;

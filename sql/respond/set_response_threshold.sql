@@ -4,7 +4,9 @@
 -- For a threshold that is known at the check, instead of that of the kind. Call it before the check is settled. Raises
 -- TG007 for a threshold below one.
 create or replace function tidegate.set_response_threshold(lease tidegate.lease, threshold integer)
-  returns boolean language plpgsql security definer as $$
+  returns boolean language plpgsql security definer
+  set tidegate.announced = ''
+as $$
 begin
   if (set_response_threshold.threshold > 0) is not true then
     raise exception using errcode = 'TG007',

@@ -17,7 +17,9 @@ create or replace function tidegate.settle_retry(
   may_have_left boolean[] default null, took_ms integer[] default null,
   hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  set tidegate.announced = ''
+as $$
 declare
   v_held  record;
   v_now   timestamptz := tidegate.clock();

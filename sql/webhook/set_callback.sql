@@ -3,7 +3,9 @@
 -- Call it in the transaction of the submission, or any time before the request ends. False, and nothing changed, when
 -- it has ended: its delivery has been decided. Raises TG006 for an unknown request.
 create or replace function tidegate.set_callback(id uuid, url text)
-  returns boolean language plpgsql security definer as $$
+  returns boolean language plpgsql security definer
+  set tidegate.announced = ''
+as $$
 begin
   perform tidegate_internal.require_callback(set_callback.url);
   update tidegate.request as r

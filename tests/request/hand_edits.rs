@@ -2,6 +2,7 @@
 
 use crate::support::{
     TestDatabase,
+    race::{Session, expire_leases, sound},
     sql::{column, run, value},
 };
 
@@ -182,17 +183,59 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
     }
 }
 
-/// A function with the setting that forgets to announce a step would leave a wrong history.
+/// No session sets it for a function that relies on the triggers.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_update_of_a_function_that_skips_the_guard_names_the_previous_status() {
+async fn a_session_that_sets_what_functions_announce_changes_nothing() {
+    for setting in ["on", "counted"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        session.execute(&format!("set tidegate.announced = '{setting}'")).await;
+        for call in [
+            "tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[3]))",
+            "tidegate.set_response_threshold(c.lease, 2) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate.release(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate.settle_snooze(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate.settle_passed(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate.release(array[c.lease]) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c",
+            r#"tidegate.settle_retry(array[c.lease], array['{"code": "c", "message": "m", "retryable": true}'::jsonb],
+                 array[interval '0']) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#,
+            "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
+        ] {
+            let moved = session.texts(&format!("select {call}")).await;
+            assert!(!moved.is_empty(), "{call}");
+            sound(&database).await;
+        }
+        for (what, call) in [
+            (
+                "the lease of its worker ran out",
+                "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
+            ),
+            ("and again", "tidegate.recover()"),
+        ] {
+            expire_leases(&database, "tx").await;
+            session.texts(&format!("select {call}")).await;
+            let recovered = "select count(*) from tidegate.request_event where cause = 'recovered'";
+            assert_ne!(database.number(recovered).await, 0, "{what}");
+            sound(&database).await;
+        }
+        session
+            .texts("select tidegate.cancel(r.id) from tidegate.request as r where r.req_status <> 'tx_in_flight'")
+            .await;
+        sound(&database).await;
+    }
+}
+
+/// One that forgets to announce a step would leave a wrong history.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     let updates = "select p.proname || ' ' || count(*)
          from pg_proc as p
-         cross join lateral regexp_split_to_table(p.prosrc, 'update tidegate\\.request as r\\s') with ordinality as u(part, place)
+         cross join lateral regexp_split_to_table(p.prosrc, 'update tidegate\\.request\\s') with ordinality as u(part, place)
          where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace) and u.place > 1
-           and exists (select from unnest(p.proconfig) as c where c ~ '^tidegate.announced=.')
-           and (u.part ~ '^\\s*set\\s[^;]*previous_status = r\\.req_status') = {named}
+           and not 'tidegate.announced=' = any(coalesce(p.proconfig, '{}'))
+           and (u.part ~ '^as r\\s+set\\s[^;]*previous_status = r\\.req_status') = {named}
          group by p.proname order by 1";
     let named = column(&mut session, &updates.replace("{named}", "true")).await;
     assert_eq!(
@@ -203,6 +246,7 @@ async fn every_update_of_a_function_that_skips_the_guard_names_the_previous_stat
             "claim_tx 1",
             "end_requests 1",
             "end_unclaimable 1",
+            "put_back 1",
             "settle_ended 1",
             "settle_passed 1",
             "settle_receipt 2"
