@@ -39,11 +39,12 @@ begin
         new.req_status);
   end if;
   if new.transition_no = old.transition_no + 1 and new.previous_status = old.req_status
-    and new.req_status > old.req_status and (
-      new.req_status = 'tx_in_flight'
-      or (new.submitted_at, new.worker, new.tx_attempt, new.tx_in_flight_at)
-        is not distinct from (old.submitted_at, old.worker, old.tx_attempt, old.tx_in_flight_at)
+    and new.req_status > old.req_status and new.submitted_at = old.submitted_at
+    and (
+      new.req_status <= 'tx_in_flight' or (new.worker, new.tx_attempt, new.tx_in_flight_at)
+        is not distinct from (old.worker, old.tx_attempt, old.tx_in_flight_at)
     )
+    and (new.req_status <= 'receipt_received' or new.receipt_received_at is not distinct from old.receipt_received_at)
   then
     return new;
   end if;

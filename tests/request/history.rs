@@ -148,7 +148,7 @@ const RECORDER: &str = "
     create trigger record after insert or update on tidegate.request for each row execute function public.record()";
 
 /// Edits of columns that the history reads, and steps that are announced by hand.
-const FORGERIES: [&str; 15] = [
+const FORGERIES: [&str; 18] = [
     "req_status = 'receipt_received'",
     "req_status = (case req_status when 'processing' then 'tx_in_flight' when 'receipt_received' then 'failure'
        else 'processing' end)::tidegate.request_status",
@@ -169,6 +169,12 @@ const FORGERIES: [&str; 15] = [
        receipt_received_at = clock_timestamp(), worker = 'forger', tx_attempt = 7, tx_in_flight_at = '2020-01-01'",
     "req_status = 'completed', previous_status = req_status, transition_no = transition_no + 1, cause = 'response',
        finished_at = clock_timestamp(), receipt_received_at = '2020-01-01', worker = 'forger'",
+    "req_status = 'completed', previous_status = req_status, transition_no = transition_no + 1, cause = 'response',
+       finished_at = clock_timestamp(), receipt_received_at = '2020-01-01'",
+    "req_status = 'completed', previous_status = req_status, transition_no = transition_no + 1, cause = 'response',
+       finished_at = clock_timestamp(), tx_attempt = 7",
+    "req_status = 'completed', previous_status = req_status, transition_no = transition_no + 1, cause = 'response',
+       finished_at = clock_timestamp(), submitted_at = submitted_at - interval '1 minute'",
 ];
 
 /// Updates requests as a hand would; what the guard refuses has not happened.
