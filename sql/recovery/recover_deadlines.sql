@@ -28,8 +28,7 @@ begin
   perform tidegate_internal.require_kind(recover_deadlines.kind) where recover_deadlines.kind is not null;
   if not dry_run then
     perform tidegate.recover_storage(run => recover_deadlines.run);
-    -- As every transaction that ends several requests.
-    perform tidegate_internal.lock_recovery_shared();
+    perform tidegate_internal.lock_recovery_shared(); -- as every transaction that ends several requests
   end if;
 
   -- First how far this batch goes: requests that end meanwhile must not make it skip others.
