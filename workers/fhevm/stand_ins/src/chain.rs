@@ -175,6 +175,8 @@ impl Anvil {
         self.replace(first, &[]).await
     }
 
+    /// Replaces the block `first` and all later ones.
+    ///
     /// Where blocks are made by time, two more are made before and replaced, too: an earlier one that is still under way
     /// would come between, and the chain would lack others for good. Where blocks are mixed, they are made every second
     /// only from then on: anvil has no call that mixes them again.
