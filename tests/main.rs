@@ -118,12 +118,14 @@ mod recovery {
     pub mod whole;
 }
 mod request {
+    pub mod application_triggers;
     pub mod constraints;
     pub mod deadlines;
     pub mod endings;
     pub mod explain;
     pub mod guards;
     pub mod hand_edits;
+    pub mod hand_inserts;
     pub mod history;
     pub mod lists;
     pub mod monitoring;

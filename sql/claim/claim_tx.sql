@@ -60,7 +60,10 @@ begin
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), counted as (
       insert into tidegate.request_count_delta (kind, from_status, req_status, delta)
-      select c.kind, 'processing', 'tx_in_flight', count(*) from claimed as c group by c.kind
+      select c.kind, 'processing', 'tx_in_flight', count(*)
+      from claimed as c
+      where pg_trigger_depth() = 0 -- inside a trigger, `request_history` counts
+      group by c.kind
     )
     select
       row(claim_tx.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,

@@ -1,29 +1,22 @@
--- request_entry: Trigger on request: completes each request that is inserted by hand, labels it, counts it and stores
--- its event; refuses one that enters where `transition_rule` lets none enter (TG001).
+-- request_entry: Trigger on request: counts each request that is inserted by hand, stores its event and sets the time
+-- of its status; refuses one that enters where `transition_rule` lets none enter (TG001).
 --
--- A row that is inserted as a submitted one keeps what it says, and has to be complete. The functions that submit
--- insert what is legal and count it themselves: a setting of their own shows it.
+-- A row with the cause `submitted` stays as it is and must be complete. After the insert, because `on conflict` or
+-- another trigger may prevent it. Skipped under `tidegate.announced = counted`: functions that submit insert legal rows
+-- and count them themselves.
 create or replace function tidegate_internal.request_entry()
-  returns trigger language plpgsql as $$
+  returns trigger language plpgsql
+  set tidegate.announced = ''
+as $$
 declare
-  v_at timestamptz;
+  v_at timestamptz := case new.req_status when 'queued' then new.queued_at else new.processing_at end;
 begin
-  if new.cause <> 'submitted' then
-    new.previous_status := null;
-    new.transition_no := 1;
-    new.cause := 'hand_edit';
+  if new.cause = 'hand_edit' then
     v_at := tidegate.clock();
-    if new.req_status = 'queued' then
-      new.queued_at := v_at;
-    else
-      new.processing_at := v_at;
-    end if;
   end if;
-
-  -- A null status is left to its constraint.
-  if new.transition_no <> 1 or new.previous_status is not null
-    or (case new.req_status when 'queued' then new.queued_at else new.processing_at end) is null
-    or new.req_status is not null and not exists (
+  if new.transition_no <> 1 or new.previous_status is not null or new.cause not in ('submitted', 'hand_edit')
+    or v_at is null or num_nonnulls(new.tx_in_flight_at, new.receipt_received_at, new.finished_at) > 0
+    or not exists (
       select
       from tidegate.kind as k
       join tidegate.transition_rule as t on t.flow = k.flow
@@ -33,16 +26,19 @@ begin
     raise exception using errcode = 'TG001',
       message = format('request %s of kind %s, flow %s, may not go from (entry) to %s', new.id, new.kind, new.flow,
         new.req_status),
-      hint = 'submit it: select * from tidegate.submit(kind, payload)';
+      hint = 'submit it: select * from tidegate.submit(kind, payload)',
+      detail = 'a request that is inserted has no previous status, no transition but this one, no time of a later '
+        'status, and the cause "hand_edit"';
   end if;
 
-  -- With `on conflict do nothing`, a request that is there already is not inserted.
-  perform pg_advisory_xact_lock(hashtextextended('tidegate.request_entry', 0));
-  if exists (select from tidegate.request as r where r.id = new.id) then
-    return new;
-  end if;
   insert into tidegate.request_count_delta (kind, req_status, delta) values (new.kind, new.req_status, 1);
-  if v_at is not null then
+  if new.cause = 'hand_edit' then
+    update tidegate.request as r
+    set
+      queued_at = case new.req_status when 'queued' then v_at else r.queued_at end,
+      processing_at = case new.req_status when 'processing' then v_at else r.processing_at end
+    -- Another trigger may have moved it on.
+    where r.id = new.id and r.transition_no = 1;
     insert into tidegate.stored_event (request_id, transition_no, to_status, at, attempt, cause, worker, detail)
     values (
       new.id, 1, new.req_status, v_at,
@@ -50,13 +46,12 @@ begin
       jsonb_build_object('session_user', session_user)
     );
   end if;
-  return new;
+  return null;
 end;
 $$;
 
--- PostgreSQL reads a condition anew at each statement: this is the only trigger that a submission has.
+-- PostgreSQL parses a trigger's condition at each statement, so a submission has this trigger only.
 create or replace trigger request_entry
-  before insert on tidegate.request
-  for each row
-  when (current_setting('tidegate.announced', true) is distinct from 'counted')
+  after insert on tidegate.request
+  for each row when (current_setting('tidegate.announced', true) is distinct from 'counted')
   execute function tidegate_internal.request_entry();

@@ -1,13 +1,12 @@
 -- request_guard: Trigger on request: labels hand edits, sets the times, stores events that the row no longer contains;
 -- refuses impossible edits (TG001).
 --
--- Which steps are legal is checked after the statement (see `request_history`). A function announces its transition by
--- raising transition_no by one and naming the status before it, the time at which the new one was entered and the
--- cause. One that only announces steps forward, or keeps the status, skips the guard by a setting of its own. Whatever
--- else changes the status without raising transition_no is a hand edit, and labelled as one. The guard sets
--- previous_status, transition_no and the time at which the new status was entered, so that the history trigger reads
--- nothing but the new rows. It also stores the events that the row no longer contains afterwards (see `request_event`).
--- Inserts have a trigger of their own, `request_entry`.
+-- Legality is checked after the statement (`request_history`). A function announces its transition: it increments
+-- transition_no and sets previous_status, the cause and, for a step forward, the time of the new status. Any other
+-- change of status is a hand edit, and gets that cause. Functions that only move requests forward, or keep their
+-- status, skip the guard: they set `tidegate.announced`. The guard sets previous_status, transition_no and the time of
+-- the new status, so that the history trigger reads only the new rows. It also stores the events that the update
+-- overwrites in the row (see `request_event`). Inserts have a trigger of their own, `request_entry`.
 create or replace function tidegate_internal.request_guard()
   returns trigger language plpgsql as $$
 declare
@@ -85,9 +84,10 @@ create or replace trigger request_guard
   before delete on tidegate.request
   for each row execute function tidegate_internal.request_guard();
 
--- PostgreSQL reads a condition anew at each statement, so this one is short.
+-- PostgreSQL parses a trigger's condition at each statement, so this one is short. The depth is that of the triggers
+-- under way: an update by a trigger of the application inherits the setting of the function that fired it.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row
-  when (coalesce(current_setting('tidegate.announced', true), '') = '')
+  when (nullif(current_setting('tidegate.announced', true), '') is null or pg_trigger_depth() > 0)
   execute function tidegate_internal.request_guard();

@@ -5,7 +5,9 @@
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
 -- awaited, and writes a delivery for each request that ended and has a callback URL; so hand edits have both.
 --
--- `claim_tx` makes legal transitions only, which are in the rows, and counts them itself: its setting shows it.
+-- Skipped under `tidegate.announced = counted`: `claim_tx` makes only legal transitions, keeps them in the rows, and
+-- counts them itself; but inside another trigger it leaves the count to this one, which cannot tell its updates from
+-- those of that trigger.
 create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
@@ -16,7 +18,7 @@ declare
   v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
   v_steps  record;
 begin
-  if current_setting('tidegate.announced', true) = 'counted' then
+  if current_setting('tidegate.announced', true) = 'counted' and pg_trigger_depth() = 1 then
     return null;
   end if;
 

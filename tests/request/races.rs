@@ -216,27 +216,3 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
     );
     sound(&database).await;
 }
-
-/// One that inserts nothing counts nothing, whether it waits for the other session or finds the row of its own.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_inserted_twice_by_hand_counts_once() {
-    let insert = "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-                  select '00000000-0000-7000-8000-00000000ffff', 'direct', 'direct', 'processing', now(), '{}'
-                  from generate_series(1, 2)
-                  on conflict do nothing
-                  returning kind";
-    for commits in [true, false] {
-        let database = TestDatabase::unlimited().await;
-        let mut first = Session::begin(&database).await;
-        assert_eq!(first.texts(insert).await, ["direct"]);
-
-        let second = against(&database, &mut first, commits, insert).await;
-
-        let expected: &[&str] = if commits { &[] } else { &["direct"] };
-        assert_eq!(second, expected);
-        assert_eq!(first.texts(insert).await, NOTHING);
-        let counted = "select sum(delta)::bigint from tidegate.request_count_delta";
-        assert_eq!(database.number(counted).await, 1);
-        assert_eq!(database.number("select count(*) from tidegate.stored_event").await, 1);
-    }
-}
