@@ -1,6 +1,6 @@
 -- claim_finish: Ends a claim that has leased `p_claimed` of the requests that it took (`p_limits` of `claim_limits`,
--- `p_taken` of `take_messages`): notes their lease, reserves their sends, counts probes, ends the requests that may not
--- be claimed, opens the gate and raises the watermarks. Of most claims it only notes the lease.
+-- `p_taken` of `take_messages`): inserts the row of `claim`, reserves their sends, counts probes, ends the requests
+-- that may not be claimed, opens the gate and raises the watermarks. For most claims it only inserts the row.
 create or replace function tidegate_internal.claim_finish(
   p_queue text, p_stage tidegate.stage, p_worker text, p_lease_for interval, p_claimed integer,
   p_limits tidegate.claim_limits, p_taken tidegate.taken_messages

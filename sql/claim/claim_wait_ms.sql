@@ -1,7 +1,7 @@
 -- claim_wait_ms: For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.
 --
--- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as
--- for a claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
+-- Ask again after that time. A submission, a resume or a higher limit may end the wait early. `kinds` as for a claim
+-- (null: all): at most 200 while requests of other kinds wait, because a submission behind them does not notify.
 create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
   returns integer language plpgsql security definer as $$
 declare

@@ -18,8 +18,9 @@ begin
     where t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
       or not exists (
         select
-        -- Settles go mostly in the order of the claim: the last request shows that it goes on. Those of this settle
-        -- name no lease any more, and are not read. The concatenation reads the array once, not for each subscript.
+        -- Settles mostly follow the order of the claim, so the last request is read first: while it names the token,
+        -- the claim stays. The requests of this settle name no lease any more, and are left out. The concatenation
+        -- reads the array once, not for each subscript.
         from (select c.ids || '{}'::uuid[] as ids offset 0) as own
         cross join lateral generate_subscripts(own.ids, 1, true) as i(place)
         cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[own.ids[i.place]])) as r

@@ -1,7 +1,7 @@
--- extend: Prolongs leases that have not run out, to lease_for from now; returns those prolonged.
+-- extend: Extends leases that have not run out, to lease_for from now; returns the extended ones.
 --
--- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously. What
--- a claim took and is not named keeps its time: it becomes a part of its own.
+-- A missing one has run out or was taken over: stop its call. Commit synchronously. The other requests of the claim
+-- become a part of their own, with the old end.
 create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
   returns setof tidegate.lease language plpgsql security definer as $$
 declare

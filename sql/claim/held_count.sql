@@ -1,7 +1,7 @@
 -- held_count: How many requests of a queue are held.
 --
--- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
--- reaches further than it could at `p_now`, and would count as none.
+-- Reads the clock after the snapshot. By `p_now`, a lease that was extended after `p_now` would seem to end later than
+-- its length allows, and `is_held` would not count it.
 create or replace function tidegate_internal.held_count(p_queue text, p_now timestamptz)
   returns bigint language plpgsql stable as $$
 begin

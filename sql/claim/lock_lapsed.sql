@@ -1,9 +1,9 @@
 -- lock_lapsed: Locks a claim that has run out and the rows that name it, and decides the fate of each request.
 --
 -- Rows that are locked already, and a locked claim, are skipped. The claim's row is deleted, except for skipped rows.
--- Returns how many rows it holds; the requests that wait again (`ids`, in the order of their numbers, with their
--- kinds); those of them that were in flight (`lost`); those that end, and how; and those that only lose their lease
--- (`freed`).
+-- Returns how many rows it has locked (`held`), the requests that wait again (`ids`, in the order of their numbers,
+-- with their kinds), those of them that were in flight (`lost`), those that end, and how, and those that only lose
+-- their lease (`freed`).
 create or replace function tidegate_internal.lock_lapsed(
   p_token bigint, p_part integer, p_now timestamptz,
   out held bigint, out ended uuid[], out fates text[], out lost uuid[], out freed uuid[],

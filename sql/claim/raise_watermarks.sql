@@ -1,5 +1,5 @@
--- raise_watermarks: Raises the marks of a queue past the messages that a claim has taken or skipped, where that is far
--- (`p_limits` of `claim_limits`, `p_taken` of `take_messages`).
+-- raise_watermarks: Raises the watermarks of a queue past messages that a claim has taken or skipped, if that moves
+-- them by 4,000 numbers, or 200 ms of visibility times (`p_limits` of `claim_limits`, `p_taken` of `take_messages`).
 --
 -- A claim of some kinds skips messages of other kinds, and one that found nothing skips snoozed ones. The queue's
 -- watermark passes nothing that this claim took by number, because it may roll back.

@@ -25,8 +25,8 @@ begin
     order by c.until
     limit 20
   loop
-    -- A block that raises releases the locks of a claim of which nothing can be reaped: with some of them kept, no
-    -- other rows may be locked.
+    -- The exception rolls back the row locks of a claim that has nothing to reap: with some of them kept, no other
+    -- rows may be locked.
     begin
       v_held := tidegate_internal.lock_lapsed(v_claim.token, v_claim.part, p_now);
       if v_held.held = 0 then

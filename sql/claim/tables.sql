@@ -15,14 +15,14 @@
 --   interval_ns: The time between two sends.
 --   tolerance_ns: How long before its arrival time a send may start.
 
--- type taken_messages: The messages that a claim has taken, and how far it looked for them.
+-- type taken_messages: The messages that a claim has taken, and how far it searched for them.
 --   msg_ids: Their numbers, in order; null: none.
 --   ids: The requests that they stand for.
 --   reaped: Whether they are no messages, but the requests of a lease that ran out.
 --   mark: The queue's watermark.
---   start: The number from which the claim looked on.
+--   start: The number from which the claim searched.
 --   first: The first number that it took from there.
---   due_from: The visibility time after which it looked for messages that came due below.
+--   due_from: The visibility time after which it searched for messages that came due below.
 --   due_to: Up to when it has taken those.
 --   reaped_to: No lease that ran out before this is left.
 

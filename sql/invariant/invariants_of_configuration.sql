@@ -38,7 +38,7 @@ where (f.attempts, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.d
     ('kind_forgets_before_its_keys',
      'a kind keeps its requests for as long as their idempotency keys stand for them', 'kind',
      $q$k.retention < (select p.dedup_window from tidegate.policy as p where p.kind = k.name and p.stage = 'tx')$q$),
-    ('kind_left_to_no_worker',
+    ('kind_unserved',
      'of a queue that has live workers, one takes the requests of each kind that waits there', null,
      $q$select u.queue || ' ' || u.kind as id from tidegate.unserved as u where u.has_workers$q$),
     ('breaker_does_not_fit_its_policy', 'a policy that asks for a breaker has one, and no other has', null, $q$
@@ -63,7 +63,7 @@ case b.epoch
   )) is not true
 end
      $q$),
-    ('breaker_counts_no_probes_that_are_there',
+    ('breaker_probes_wrong',
      'a breaker counts probes and their successes while it is half open, each under a term by which it is lost',
      'breaker', $q$
 b.probes < 0 or b.successes < 0

@@ -33,7 +33,7 @@ where to_regclass('tidegate.' || p.name) is null and exists (
 union all
 select 'stored_event_default' where to_regclass('tidegate.stored_event_default') is null
      $q$),
-    ('history_of_a_lost_request', 'no live request has gone: what is removed has ended', 'step',
+    ('history_of_a_lost_request', 'every removed request had ended', 'step',
      $q$s.flow is null and s.next_no is null and s.to_status not in ('completed', 'timed_out', 'failure')$q$),
     ('attempts_counted_wrongly',
      'a row counts as many sends, and checks when they are over, as the last step of its history', 'step', $q$

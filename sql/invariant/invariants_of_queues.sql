@@ -40,14 +40,14 @@ and not (
 ) is true
      $q$),
     ('message_without_request', 'a message stands for a request', 'message', $q$r.id is null$q$),
-    ('message_beside_its_request', 'the row of a live request names its message', 'message', $q$
+    ('message_not_named_by_its_request', 'the row of a live request names its message', 'message', $q$
 r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
      $q$),
     ('request_held_and_not_in_flight', 'a request that is processing is under no lease', 'request',
      $q$r.req_status = 'processing' and r.lease is not null$q$),
     ('request_in_flight_and_not_held', 'a request in flight is under a lease, even if it has run out', 'request',
      $q$r.req_status = 'tx_in_flight' and r.lease is null$q$),
-    ('lease_that_is_none',
+    ('claim_invalid',
      'a claim holds requests of a queue that exists, and its lease lasts no longer than its lease time', null, $q$
 select c.token || ' ' || c.part as id
 from tidegate.claim as c

@@ -20,7 +20,7 @@ end is null
 r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
 and 'hand_edit' <> all(array(select e.cause from tidegate.request_event as e where e.request_id = r.id) || r.cause)
      $q$),
-    ('time_still_to_come', 'what is on record of a request has happened', 'request', $q$
+    ('time_in_the_future', 'no time of a request is in the future', 'request', $q$
 statement_timestamp() + interval '1 minute' < greatest(
   r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
 )
@@ -120,8 +120,8 @@ r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failu
 and r.finished_at > statement_timestamp() - (select p.retention from tidegate.webhook_policy as p)
 and (select count(*) from tidegate.webhook_delivery as w where w.request_id = r.id) = 0
      $q$),
-    ('redrive_of_what_has_not_failed',
-     'only what has failed or timed out was submitted again, as a request that was there', null, $q$
+    ('redrive_of_unfailed_request',
+     'only failed and timed-out requests are redriven, and each new request exists or has existed', null, $q$
 select v.request_id::text as id
 from tidegate.redrive as v
 left join tidegate.request as o on o.id = v.request_id

@@ -1,13 +1,13 @@
 -- rescan_queue: Maintenance: finds messages and leases that a queue's watermarks or a step of the clock hide; returns
 -- how many.
 --
--- Three ways to be hidden: a submission or a release that committed long after it drew its number (below the
--- watermark), or after its time (before the due mark); and a lease that reaches further than it can, because the clock
--- stepped back. Runs as a maintenance duty, one at a time. Each step reads the clock after it sees the messages: a
--- lease that was taken between this call and the read would reach further than it could at the call.
+-- A message is hidden if it committed long after its number was drawn (below the watermark) or after its visibility
+-- time (before the due watermark); a lease, if it ends later than its length allows, because the clock stepped back.
+-- Runs as a maintenance duty, one at a time. Each step reads the clock after its snapshot: by an earlier reading, a
+-- lease that was taken in between would seem to end too late.
 --
--- It also raises the due mark, to the first message due: without claims nothing else does, and each count from the mark
--- on would walk over every message that was settled since.
+-- It also raises the due watermark to the first message that is due: without claims nothing else does, and each count
+-- from that watermark on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
   returns bigint language plpgsql security definer as $$
 declare

@@ -1,4 +1,4 @@
--- lease_keep: Prolongs the lease of a singleton to lasts from now; false once it has run out or was taken over.
+-- lease_keep: Extends the lease of a singleton to lasts from now; false once it has run out or was taken over.
 create or replace function tidegate.lease_keep(name text, epoch bigint, lasts interval)
   returns boolean language plpgsql security definer as $$
 begin

@@ -1,17 +1,16 @@
 -- submit: (entry) → queued (decrypt) or processing (proof, direct), for one request; returns its id, outcome (accepted,
 -- replayed or refused), position and when to come back.
 --
--- Returns one row: the request's id, `accepted`, `replayed` (same idempotency key, same payload) or `refused` (the gate
--- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
--- caller's transaction. `not_before` delays it. `same_key`: 'compare', or 'replay' when the key decides alone, whatever
--- the payload. See `submit_batch` for `admission` and what it raises.
+-- Outcomes: `accepted`, `replayed` (same idempotency key, same payload), or `refused` (a gate is closed or full; id
+-- null). Commits with the caller's transaction. `not_before` delays the start of the request. `same_key`: 'compare', or
+-- 'replay' when the key decides alone, whatever the payload. See `submit_batch` for `admission` and the errors.
 --
--- A request of the common sort (see `wanted_terms`) is stored here, in few statements, because a caller waits for each.
--- Of any other, and where something stands in the way (a closed gate, a breaker, a quota, a void number, a key that is
--- stored already), nothing is stored before `submit_requests` takes over, by the same rules and in the same order of
--- locks. That also refuses invalid keys, and raises all errors. The number is drawn as in `enter_queue`.
+-- Stores the common case (see `wanted_terms`) in few statements, because a caller waits for each. `submit_requests`
+-- takes all other cases, by the same rules and in the same order of locks: other options and kinds, a closed gate, a
+-- breaker that is not closed, a submitter's quota, a number that is not admitted, a key that is stored. It also refuses
+-- invalid keys and raises all errors. Nothing is stored before it takes over. The number is drawn as in `enter_queue`.
 --
--- Scalar variables and as few expressions as possible, because PL/pgSQL prepares each of them in each transaction.
+-- Uses scalar variables and few expressions, because PL/pgSQL prepares each expression in each transaction.
 create or replace function tidegate.submit(
   kind text, payload jsonb, idempotency_key text default null, submitter text default null,
   admission text default 'enforce', not_before timestamptz default null, same_key text default 'compare'
@@ -72,7 +71,7 @@ begin
       ) or exists (select from tidegate.gate as c where c.submitter = submit.submitter);
     end if;
     if idempotency_key is not null then
-      -- The key's row gives the transaction an id before its first draw, which needs no announcement.
+      -- Read before the insert of the key assigns a transaction id: a transaction's first draw needs no announcement.
       v_first := pg_current_xact_id_if_assigned() is null;
       -- Set by `submit_group`: how long a key may wait for another transaction.
       v_patience := nullif(current_setting('tidegate.key_patience_ms', true), '');

@@ -15,7 +15,7 @@ impl Store {
         run!(self, fetch_one query_scalar "lease_take.sql"(name, holder, milliseconds(lasts)))
     }
 
-    /// Prolongs the lease of a singleton: `tidegate.lease_keep`. False: it is lost.
+    /// Extends the lease of a singleton: `tidegate.lease_keep`. False: it is lost.
     ///
     /// # Errors
     ///

@@ -139,7 +139,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "message_beside_its_request",
+        "message_not_named_by_its_request",
         "insert into pgmq.q_tx (vt, message) select '-infinity', message from pgmq.q_tx limit 1",
         &[],
     ),
@@ -336,13 +336,13 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "redrive_of_what_has_not_failed",
+        "redrive_of_unfailed_request",
         "insert into tidegate.redrive (request_id, redriven_as)
          select id, tidegate_internal.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
         &[],
     ),
     (
-        "redrive_of_what_has_not_failed",
+        "redrive_of_unfailed_request",
         "insert into tidegate.redrive (request_id, redriven_as)
          select id, tidegate_internal.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
         &[],
@@ -393,7 +393,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "kind_left_to_no_worker",
+        "kind_unserved",
         "insert into tidegate.worker (name, stages, queues, kinds) values ('some', '{tx}', '{readiness,tx}', '{none}')",
         &[],
     ),
@@ -451,12 +451,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &["submit_terms_outdated"],
     ),
     (
-        "lease_that_is_none",
+        "claim_invalid",
         "insert into tidegate.claim (token, queue, claimed_at, until, lease_ms, ids) values (1, 'tx', now(), now(), 1, '{}')",
         &[],
     ),
     (
-        "lease_that_is_none",
+        "claim_invalid",
         "update tidegate.claim set until = 'infinity'",
         &[],
     ),
@@ -521,7 +521,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "time_still_to_come",
+        "time_in_the_future",
         "update tidegate.request set finished_at = now() + interval '1 day' where req_status = 'completed'",
         &[],
     ),
@@ -564,7 +564,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "breaker_counts_no_probes_that_are_there",
+        "breaker_probes_wrong",
         "update tidegate.breaker set probes = 1, probe_until = now()",
         &[],
     ),
@@ -576,6 +576,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "guard_switched_off",
         "drop trigger policy_budget on tidegate.policy",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "create trigger request_guard_of_times before update on tidegate.request
+         for each row execute function tidegate_internal.request_guard()",
         &[],
     ),
     (

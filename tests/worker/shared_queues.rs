@@ -111,7 +111,7 @@ async fn shown(database: &TestDatabase, id: RequestId, unserved: bool) {
     let metrics = Overview::new(&database.store).render().await.to_string();
     for (text, words) in [
         (status, "no live worker takes requests of strange"),
-        (doctor, "kind_left_to_no_worker"),
+        (doctor, "kind_unserved"),
         (metrics, "tidegate_queue_unserved{queue=\"tx\",kind=\"strange\"} 1"),
     ] {
         assert_eq!(text.contains(words), unserved, "{words} in\n{text}");

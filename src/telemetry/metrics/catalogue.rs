@@ -107,9 +107,9 @@ metrics! {
     DATABASE_CONNECTIONS_MAX = Gauge, "tidegate_database_connections_max" [], "How many it may have";
 
     REQUESTS = Gauge, "tidegate_requests" ["kind", "status"], "Requests that are kept, by where they are in their life";
-    QUEUE_DEPTH = Gauge, "tidegate_queue_depth" ["queue"], "All messages";
+    QUEUE_DEPTH = Gauge, "tidegate_queue_depth" ["queue"], "Requests in the queue: waiting, held and snoozed";
     QUEUE_WAITING = Gauge, "tidegate_queue_waiting" ["queue"], "Messages that may be taken now";
-    QUEUE_HELD = Gauge, "tidegate_queue_held" ["queue"], "Messages under a lease";
+    QUEUE_HELD = Gauge, "tidegate_queue_held" ["queue"], "Requests under a lease";
     QUEUE_BACKING_OFF = Gauge, "tidegate_queue_backing_off" ["queue"], "Snoozed messages: a backoff or a delayed start";
     QUEUE_OLDEST_AGE = Gauge, "tidegate_queue_oldest_age_seconds" ["queue"],
         "How long its oldest message has been in the queue; 0: empty";
