@@ -17,7 +17,7 @@ from (
 ) as e
      $q$),
     ('guard_switched_off',
-     'Tidegate''s triggers are those of this version, and every trigger is switched on', null, $q$
+     'Tidegate''s triggers are there, none of an earlier version is, and every trigger is switched on', null, $q$
 select coalesce(g.name, t.name) as id
 from unnest(array[
   'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota',

@@ -127,10 +127,12 @@ async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
     session
         .execute(&format!(
             "insert into tidegate.request (
-               id, kind, flow, req_status, queue, msg_id, submitted_at, deadline_at, readiness_deadline_at, payload
+               id, kind, flow, req_status, queue, msg_id, submitted_at, queued_at, processing_at, deadline_at,
+               readiness_deadline_at, payload
              )
              select tidegate_internal.uuid_v7(), k.name, k.flow, '{status}', '{queue}', nextval('pgmq.q_{queue}_msg_id_seq'),
-               now(), now() + interval '1 day', case k.flow when 'decrypt' then now() + interval '1 day' end, '{{}}'
+               now(), case k.flow when 'decrypt' then now() end, case when k.flow <> 'decrypt' then now() end,
+               now() + interval '1 day', case k.flow when 'decrypt' then now() + interval '1 day' end, '{{}}'
              from tidegate.kind as k
              cross join generate_series(1, 20000)
              where k.name = '{kind}';

@@ -167,8 +167,8 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
             &mut session,
             "delete from tidegate.request_count_delta;
              update tidegate.request set req_status = 'failure' where req_status <> 'completed';
-             insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             values (gen_random_uuid(), 'direct', 'direct', 'processing', now(), '{}')",
+             insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
+             values (gen_random_uuid(), 'direct', 'direct', 'processing', now(), now(), '{}')",
         )
         .await;
         let edited = "select count(*)::text from tidegate.request where cause = 'hand_edit'";

@@ -6,11 +6,11 @@ use crate::support::{
 };
 
 /// The columns of a request that has to name nothing else.
-const COLUMNS: &str = "(id, kind, flow, req_status, deadline_at, payload)";
+const COLUMNS: &str = "(id, kind, flow, req_status, processing_at, deadline_at, payload)";
 const ID: &str = "00000000-0000-7000-8000-00000000ffff";
 
 fn row(id: &str) -> String {
-    format!("({id}, 'direct', 'direct', 'processing', now() + interval '1 day', '{{}}')")
+    format!("({id}, 'direct', 'direct', 'processing', now(), now() + interval '1 day', '{{}}')")
 }
 
 async fn counted(database: &TestDatabase) -> [i64; 3] {
@@ -47,33 +47,35 @@ async fn two_inserts_of_one_id_count_once() {
     }
 }
 
+/// Its history belongs to the first request.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_insert_that_waits_for_the_deletion_of_its_id_counts() {
-    let database = TestDatabase::unlimited().await;
-    database
-        .execute(&format!(
-            "insert into tidegate.request {COLUMNS} values {};
-             update tidegate.request set req_status = 'failure'",
-            row(&format!("'{ID}'"))
-        ))
-        .await;
-    let mut deleter = Session::begin(&database).await;
-    deleter.execute("delete from tidegate.request").await;
-
-    let inserted = against(
-        &database,
-        &mut deleter,
-        true,
-        &format!(
+async fn an_id_that_a_request_has_had_is_refused_even_while_it_is_being_deleted() {
+    for cause in ["submitted", "hand_edit"] {
+        let database = TestDatabase::unlimited().await;
+        database
+            .execute(&format!(
+                "insert into tidegate.request {COLUMNS} values {};
+                 update tidegate.request set req_status = 'failure'",
+                row(&format!("'{ID}'"))
+            ))
+            .await;
+        let again = format!(
             "insert into tidegate.request (id, kind, flow, req_status, cause, processing_at, deadline_at, payload)
-             values ('{ID}', 'direct', 'direct', 'processing', 'submitted', now(), now() + interval '1 day', '{{}}')
-             returning kind"
-        ),
-    )
-    .await;
+             values ('{ID}', 'direct', 'direct', 'processing', '{cause}', now(), now() + interval '1 day', '{{}}')"
+        );
+        let mut deleter = Session::begin(&database).await;
+        deleter.execute("delete from tidegate.request").await;
 
-    assert_eq!(inserted, ["direct"]);
-    assert_eq!(counted(&database).await[..2], [1, 1]);
+        let second = Session::open(&database).await.start(&again);
+        second.until_blocked_by(&database, &deleter).await;
+        deleter.commit().await;
+        let (mut second, refusal) = second.outcome().await;
+
+        assert_eq!(refusal.unwrap_err().0, "TG001", "{cause}");
+        assert_eq!(second.attempt(&again).await.unwrap_err().0, "TG001", "{cause}");
+        assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
+        assert_eq!(database.number("select count(*) from tidegate.stored_event").await, 2);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

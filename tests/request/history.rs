@@ -278,8 +278,8 @@ async fn hand_edits_of_many_rows_at_once_are_recorded_one_by_one() {
         &mut session,
         "select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]));
          select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[50]));
-         insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-         select tidegate_internal.uuid_v7(), 'input_proof', 'proof', 'processing', now() + interval '1 h', '{}' from generate_series(1, 50);
+         insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
+         select tidegate_internal.uuid_v7(), 'input_proof', 'proof', 'processing', now(), now() + interval '1 h', '{}' from generate_series(1, 50);
          update tidegate.request set req_status = 'failure' where submitted_at <= now() and random() < 0.5;
          update tidegate.request set req_status = 'processing' where req_status = 'queued';
          update tidegate.request set req_status = 'tx_in_flight' where req_status = 'processing';
@@ -347,8 +347,10 @@ async fn an_insert_that_turns_into_an_update_is_recorded_as_what_it_did() {
     run(
         &mut session,
         &format!(
-            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             values ('{id}', 'direct', 'direct', 'processing', now(), '{{}}'), (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', now(), '{{}}')
+            "insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
+             values
+               ('{id}', 'direct', 'direct', 'processing', now(), now(), '{{}}'),
+               (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', now(), now(), '{{}}')
              on conflict (id) do update set req_status = 'failure'"
         ),
     )

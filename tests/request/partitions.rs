@@ -15,8 +15,8 @@ async fn events_land_in_the_partition_of_their_requests_day() {
     run(&mut session, "select tidegate.make_partitions()").await;
     let insert = |id: &str| {
         format!(
-            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             values ({id}, 'direct', 'direct', 'processing', now() + interval '1 hour', '{{}}')"
+            "insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
+             values ({id}, 'direct', 'direct', 'processing', now(), now() + interval '1 hour', '{{}}')"
         )
     };
     for (id, day) in [

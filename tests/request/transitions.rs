@@ -358,17 +358,19 @@ async fn an_entry_is_recorded_at_its_own_time_whatever_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_by_hand_gets_its_time_and_its_event_and_has_no_other_history() {
+async fn an_entry_by_hand_is_labelled_and_has_no_other_history() {
     let database = TestDatabase::new().await;
     for (column, value) in [
         ("previous_status", "'completed'"),
         ("transition_no", "17"),
         ("cause", "'verdict_accepted'"),
+        ("queued_at", "now()"),
     ] {
+        let time = if column == "queued_at" { "null" } else { "now()" };
         let refusal = database
             .refused(&format!(
-                "insert into tidegate.request (id, kind, flow, req_status, {column}, deadline_at, payload)
-                 values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', {value}, now() + interval '1 hour', '{{}}')"
+                "insert into tidegate.request (id, kind, flow, req_status, processing_at, {column}, deadline_at, payload)
+                 values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', {time}, {value}, now(), '{{}}')"
             ))
             .await;
         assert_eq!(refusal.code, "TG001", "{column}");
@@ -377,15 +379,15 @@ async fn an_entry_by_hand_gets_its_time_and_its_event_and_has_no_other_history()
     database
         .execute(
             "insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
-             values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', '1999-01-01', now() + interval '1 hour', '{}')",
+             values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', now(), now() + interval '1 hour', '{}')",
         )
         .await;
 
     assert_eq!(
         database
-            .value("select row(transition_no, cause, processing_at > now() - interval '1 minute')::text from tidegate.request")
+            .value("select row(previous_status, transition_no, cause, processing_at > now() - interval '1 minute')::text from tidegate.request")
             .await,
-        "(1,hand_edit,t)"
+        "(,1,hand_edit,t)"
     );
     assert_eq!(
         database

@@ -239,8 +239,8 @@ impl TestDatabase {
     pub async fn request_in_no_queue(&self, kind: &str) -> String {
         let id = self.value("select tidegate_internal.uuid_v7()").await;
         self.execute(&format!(
-            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             select '{id}', name, flow, 'processing', now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';
+            "insert into tidegate.request (id, kind, flow, req_status, processing_at, deadline_at, payload)
+             select '{id}', name, flow, 'processing', now(), now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';
              update tidegate.request set req_status = 'tx_in_flight' where id = '{id}';
              update tidegate.request set req_status = 'receipt_received' where id = '{id}'"
         ))
