@@ -27,7 +27,7 @@ begin
       message = format('request %s of kind %s, flow %s, may not go from (entry) to %s', new.id, new.kind, new.flow,
         new.req_status),
       detail = 'a row that is inserted has the time of its status and of no later one, no previous status, the default '
-        'transition_no and cause, and an id that no request has had',
+        'transition_no, the default cause or "submitted", and an id that no request has had',
       hint = 'submit it: select * from tidegate.submit(kind, payload)';
   end if;
 
