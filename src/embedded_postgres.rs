@@ -35,7 +35,7 @@ use account::Account;
 use layout::Layout;
 use locks::FileLock;
 
-pub use binaries::BinarySearch;
+pub use binaries::{BinarySearch, major_version};
 pub use error::EmbeddedPostgresError;
 pub use keeper::keep;
 

@@ -119,7 +119,8 @@ fn with_client_programs(directory: PathBuf) -> PathBuf {
         .unwrap_or(directory)
 }
 
-fn major_version(directory: &Path) -> Option<u32> {
+/// The major version of the programs in a directory; `None` if `postgres` in it does not say one.
+pub fn major_version(directory: &Path) -> Option<u32> {
     let version = output_of(&directory.join("postgres"), "--version")?;
     version.split_whitespace().find_map(leading_number)
 }

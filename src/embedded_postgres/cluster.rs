@@ -94,18 +94,22 @@ fn remove_unfinished(layout: &Layout) {
 /// the server's account could have put a symbolic link.
 pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), EmbeddedPostgresError> {
     // Servers without durability are for tests: they make and drop many small databases, so autovacuum would only
-    // disturb them, and a long write-ahead log would only take up memory.
+    // disturb them, and a long write-ahead log would only take up memory. Their sessions are short: each maps the
+    // buffers anew, and calls functions in PL/pgSQL, which the server loads once for all of them.
     let more = if durable {
         "fsync = on\n\
          full_page_writes = on\n\
-         max_wal_size = 2GB\n"
+         max_wal_size = 2GB\n\
+         shared_buffers = 256MB\n"
     } else {
         "fsync = off\n\
          full_page_writes = off\n\
          max_wal_size = 256MB\n\
          autovacuum = off\n\
          jit = off\n\
-         max_connections = 1000\n"
+         max_connections = 1000\n\
+         shared_buffers = 64MB\n\
+         shared_preload_libraries = 'plpgsql'\n"
     };
     let settings = format!(
         "# Written at every start of the server; changes made here are lost.\n\
@@ -116,7 +120,6 @@ pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), Embed
          unix_socket_directories = '\"{}\"'\n\
          unix_socket_permissions = 0700\n\
          max_connections = 200\n\
-         shared_buffers = 256MB\n\
          logging_collector = off\n\
          log_destination = 'stderr'\n\
          {more}",

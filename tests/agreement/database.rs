@@ -10,7 +10,7 @@ use super::{
     commands::{Check, Command, End, Pick, Queue, Sent, Wait},
     model::{ATTEMPTS, Answer, CONCURRENCY, HIGH_WATER, KINDS, LOW_WATER, SUBMITTERS, THRESHOLD},
 };
-use crate::support::{TestDatabase, invariants::violations};
+use crate::support::TestDatabase;
 
 /// A session for each of two workers, for callers, for the downstream, and for operators, maintenance and time.
 const SESSIONS: usize = 5;
@@ -417,7 +417,7 @@ impl Database {
 
     /// What does not hold at the very end.
     pub fn violations(&self) -> Vec<String> {
-        self.runtime.block_on(violations(&self.database.pool))
+        self.runtime.block_on(self.database.violations())
     }
 }
 

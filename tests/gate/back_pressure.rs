@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
@@ -713,6 +713,8 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
                 if !held.is_empty() {
                     settle(&mut session, &held).await;
                 }
+                // Submitters are faster, so that the gate closes often.
+                rest().await;
             }
         }));
     }
@@ -729,7 +731,14 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
                     _ => "submit('direct', '{}')".to_owned(),
                 };
                 match session.attempt(&format!("select outcome from tidegate.{call}")).await {
-                    Ok(said) => taken += said.iter().filter(|said| *said == "accepted").count(),
+                    Ok(said) => {
+                        let accepted = said.iter().filter(|said| *said == "accepted").count();
+                        taken += accepted;
+                        // A refused caller comes back later, and leaves the processor to the workers.
+                        if accepted == 0 {
+                            tokio::time::sleep(Duration::from_millis(40)).await;
+                        }
+                    }
                     // On a slow machine some wait too long for their turn at the gate.
                     Err((code, _)) => assert_eq!(code, "55P03"),
                 }
@@ -766,7 +775,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
     }
     assert!(at_the_mark * 4 > i32::try_from(history.len()).unwrap(), "{history:?}");
     assert_eq!(heard(&mut listener, &database).await, history);
-    let problems = crate::support::invariants::violations(&database.pool).await;
+    let problems = database.violations().await;
     assert_eq!(problems, NOTHING);
 }
 

@@ -385,7 +385,7 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
         outcome_of(&database, "submit('direct', '{}', 'k')").await,
         ["replayed  f f f"]
     );
-    let problems = crate::support::invariants::violations(&database.pool).await;
+    let problems = database.violations().await;
     assert_eq!(problems, NO_ROWS);
 }
 

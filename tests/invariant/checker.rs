@@ -2,7 +2,6 @@
 
 use crate::support::{
     TestDatabase,
-    invariants::violations,
     race::{NOTHING, STORE_HISTORY, a_bit_of_everything, receipt},
 };
 
@@ -75,12 +74,12 @@ async fn every_kind_of_damage_is_noticed() {
             .execute(&format!("create table public.\"{table}\" as select * from {table}"))
             .await;
     }
-    assert_eq!(violations(&database.pool).await, NOTHING);
+    assert_eq!(database.violations().await, NOTHING);
 
     for (damage, expected) in damages {
         session.execute(damage).await;
 
-        let found = violations(&database.pool).await;
+        let found = database.violations().await;
         assert!(
             found.iter().any(|violation| violation.contains(expected)),
             "{damage}: {found:?}"
@@ -92,6 +91,6 @@ async fn every_kind_of_damage_is_noticed() {
                 ))
                 .await;
         }
-        assert_eq!(violations(&database.pool).await, NOTHING);
+        assert_eq!(database.violations().await, NOTHING);
     }
 }

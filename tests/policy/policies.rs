@@ -519,10 +519,7 @@ async fn what_certainly_did_not_leave_uses_no_attempt() {
         database.causes(held[0].id).await.last().map(String::as_str),
         Some("deadline_exceeded")
     );
-    assert_eq!(
-        crate::support::invariants::violations(&database.pool).await,
-        Vec::<String>::new()
-    );
+    assert_eq!(database.violations().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -560,10 +557,7 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
         )
         .await;
     assert_eq!(ended, ["124 121 not ready after 124 checks; the last: away"]);
-    assert_eq!(
-        crate::support::invariants::violations(&database.pool).await,
-        Vec::<String>::new()
-    );
+    assert_eq!(database.violations().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

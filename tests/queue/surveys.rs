@@ -4,7 +4,6 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::support::{
     TestDatabase, campaign,
-    invariants::violations,
     property::{Asked, for_all},
     race::{Session, settle, submit_many},
     server::DEEP,
@@ -353,7 +352,7 @@ async fn a_submission_that_commits_late_is_counted_in_its_place() {
         database.execute("select tidegate.survey_queue('tx', 1)").await;
     }
     assert_exact(&database).await;
-    assert_eq!(violations(&database.pool).await, NO_ROWS);
+    assert_eq!(database.violations().await, NO_ROWS);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::support::{
     TestDatabase,
-    invariants::violations,
     race::{Held, Session, settle, submit_many},
 };
 
@@ -57,7 +56,7 @@ async fn a_message_given_back_below_the_mark_is_claimed_next() {
             [first.to_string(), behind.to_string()],
             "{function}"
         );
-        assert_eq!(violations(&database.pool).await, Vec::<String>::new());
+        assert_eq!(database.violations().await, Vec::<String>::new());
     }
 }
 
@@ -279,7 +278,7 @@ async fn the_mark_rises_though_some_draw_is_open_at_every_moment() {
     session.texts("select tidegate.rescan_queue('tx')").await;
     let claimed = session.claim("tx", 100).await.len();
     assert_eq!(i64::try_from(claimed).unwrap(), left);
-    assert_eq!(violations(&database.pool).await, Vec::<String>::new());
+    assert_eq!(database.violations().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

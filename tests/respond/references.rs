@@ -49,7 +49,7 @@ async fn a_reference_stands_for_one_request_that_awaits_its_response() {
     assert_eq!(receipts(&database, &mut session, &["a"]).await, ["receipt_received"]);
     let respond = "select outcome from tidegate.respond('{}', reference => 'a')";
     assert_eq!(database.value(respond).await, "completed");
-    let violations = crate::support::invariants::violations(&database.pool).await;
+    let violations = database.violations().await;
     assert_eq!(violations, Vec::<String>::new());
 }
 

@@ -191,7 +191,7 @@ async fn each_effect_happens_once_however_many_workers_are_killed() {
     let completed = "select count(*) from tidegate.request where req_status = 'completed'";
     assert!(database.number(completed).await > all * 3 / 4);
     assert_exactly_once(&database).await;
-    let violations = crate::support::invariants::violations(&database.pool).await;
+    let violations = database.violations().await;
     assert_eq!(violations, Vec::<String>::new());
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sqlx::{PgPool, Row};
+use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 /// The legal edges, as the specification draws them: flows, from, to, causes.
@@ -75,8 +75,8 @@ struct Message {
 /// Every violation found in one snapshot, in words; empty when all is well.
 ///
 /// Hand-edited requests may lack their message or keep an old one until the next claim or `recover`: check after that.
-pub async fn violations(pool: &PgPool) -> Vec<String> {
-    let mut transaction = pool.begin().await.unwrap();
+pub async fn violations(session: &mut PgConnection) -> Vec<String> {
+    let mut transaction = session.begin().await.unwrap();
     // Of many requests, a look takes longer than the pool's time limit.
     sqlx::raw_sql("set transaction isolation level repeatable read, read only; set local statement_timeout = 0")
         .execute(&mut *transaction)
@@ -243,6 +243,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
     }
     found.extend(miscounts(&mut transaction).await);
     found.extend(uncapped(&mut transaction).await);
+    transaction.rollback().await.unwrap();
     found
 }
 
@@ -255,7 +256,7 @@ fn legal(flow: &str, event: &Event) -> bool {
     })
 }
 
-async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
+async fn miscounts(session: &mut PgConnection) -> Vec<String> {
     let rows: Vec<(String, i64, i64)> = sqlx::query_as(
         "select c.what, sum(c.counted)::bigint, sum(c.real)::bigint
          from (
@@ -284,7 +285,7 @@ async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
 }
 
 /// Requests that a quota counts and should not, or should and does not.
-async fn uncapped(session: &mut sqlx::PgConnection) -> Vec<String> {
+async fn uncapped(session: &mut PgConnection) -> Vec<String> {
     sqlx::query_scalar(
         "with live as (
            select g.name as gate, r.id

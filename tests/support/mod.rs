@@ -9,7 +9,11 @@ pub mod race;
 pub mod server;
 pub mod sql;
 
-use std::time::Duration;
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Mutex,
+    time::Duration,
+};
 
 use serde_json::{Value, value::RawValue};
 use sqlx::{Connection, PgConnection, PgPool};
@@ -27,6 +31,7 @@ pub struct TestDatabase {
     pub url: String,
     pub pool: PgPool,
     pub store: Store,
+    kept: Mutex<Vec<PgConnection>>,
 }
 
 impl TestDatabase {
@@ -92,12 +97,31 @@ impl TestDatabase {
             url,
             store: Store::new(pool.clone()),
             pool,
+            kept: Mutex::default(),
         }
     }
 
     /// Empty, in an encoding that holds few characters.
     pub async fn in_latin1() -> Self {
         Self::copy_of(Template::Latin1).await
+    }
+
+    /// A session for statements that leave nothing behind in it. It is kept for the next ones: a new session has to make
+    /// every plan.
+    pub async fn connection(&self) -> Kept<'_> {
+        loop {
+            let kept = self.kept.lock().unwrap().pop();
+            let Some(mut connection) = kept else { break };
+            if connection.ping().await.is_ok() {
+                return Kept::new(connection, &self.kept);
+            }
+        }
+        Kept::new(self.pool.acquire().await.unwrap().detach(), &self.kept)
+    }
+
+    /// Every violation of an invariant at this moment.
+    pub async fn violations(&self) -> Vec<String> {
+        invariants::violations(&mut *self.connection().await).await
     }
 
     /// Another session, outside the pool.
@@ -135,7 +159,7 @@ impl TestDatabase {
     /// Runs SQL that must succeed; several statements are fine.
     pub async fn execute(&self, sql: &str) {
         sqlx::raw_sql(sql)
-            .execute(&self.pool)
+            .execute(&mut *self.connection().await)
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
@@ -157,7 +181,7 @@ impl TestDatabase {
     /// The single value of a query, as text; `None` for null or no row.
     pub async fn text(&self, sql: &str) -> Option<String> {
         sqlx::query_scalar::<_, Option<String>>(&format!("select (({sql}))::text"))
-            .fetch_one(&self.pool)
+            .fetch_one(&mut *self.connection().await)
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
@@ -165,7 +189,7 @@ impl TestDatabase {
     /// The single number of a query.
     pub async fn number(&self, sql: &str) -> i64 {
         sqlx::query_scalar::<_, i64>(&format!("select ({sql})::bigint"))
-            .fetch_one(&self.pool)
+            .fetch_one(&mut *self.connection().await)
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
@@ -190,9 +214,44 @@ impl TestDatabase {
     pub async fn causes(&self, id: RequestId) -> Vec<String> {
         sqlx::query_scalar("select cause from tidegate.request_event where request_id = $1 order by transition_no")
             .bind(id.0)
-            .fetch_all(&self.pool)
+            .fetch_all(&mut *self.connection().await)
             .await
             .unwrap()
+    }
+}
+
+/// A session out of [`TestDatabase::connection`], which gets it back.
+pub struct Kept<'a> {
+    connection: Option<PgConnection>,
+    home: &'a Mutex<Vec<PgConnection>>,
+}
+
+impl<'a> Kept<'a> {
+    fn new(connection: PgConnection, home: &'a Mutex<Vec<PgConnection>>) -> Self {
+        Self {
+            connection: Some(connection),
+            home,
+        }
+    }
+}
+
+impl Deref for Kept<'_> {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Kept<'_> {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_mut().unwrap()
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.home.lock().unwrap().extend(self.connection.take());
     }
 }
 

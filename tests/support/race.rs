@@ -7,7 +7,7 @@ use tidegate::request::RequestId;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::{TestDatabase, eventually, invariants::violations, rest};
+use super::{TestDatabase, eventually, rest};
 
 /// A connection of one actor.
 pub struct Session {
@@ -254,7 +254,7 @@ pub async fn submit_many(database: &TestDatabase, kind: &str, count: i32) -> Vec
     )
     .bind(kind)
     .bind(count)
-    .fetch_all(&database.pool)
+    .fetch_all(&mut *database.connection().await)
     .await
     .unwrap()
     .into_iter()
@@ -305,7 +305,7 @@ pub const STORE_HISTORY: &str =
 
 /// Every invariant holds.
 pub async fn sound(database: &TestDatabase) {
-    assert_eq!(violations(&database.pool).await, NOTHING);
+    assert_eq!(database.violations().await, NOTHING);
 }
 
 /// `first` has done its part; `sql` runs against it, waits, and goes on once `first` has ended its transaction.

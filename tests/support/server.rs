@@ -16,10 +16,10 @@ use std::{
 
 use sqlx::{Connection, PgConnection};
 use tidegate::{
-    embedded_postgres::{EmbeddedPostgres, Options},
+    embedded_postgres::{BinarySearch, EmbeddedPostgres, Options, major_version},
     schema,
 };
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use super::eventually;
 
@@ -79,9 +79,14 @@ impl Server {
     }
 }
 
-/// The directory of the private cluster: in memory where there is a memory file system with room.
+/// The directory of the private cluster: in memory where there is a memory file system with room. Each version of
+/// PostgreSQL has one of its own, as none can read another's.
 fn cluster_directory() -> PathBuf {
-    let name = format!("tidegate-tests-{}", nix::unistd::geteuid());
+    let bin = BinarySearch::from_environment()
+        .find(None)
+        .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+    let version = major_version(&bin).expect("a version, as it was found by that");
+    let name = format!("tidegate-tests-{}-{version}", nix::unistd::geteuid());
     let memory = Path::new("/dev/shm").join(&name);
     let roomy = || {
         nix::sys::statvfs::statvfs("/dev/shm")
@@ -283,6 +288,7 @@ async fn lock(session: &mut PgConnection, what: &str) {
 
 /// Makes a database of this process's own; its name.
 pub async fn create(template: Template) -> String {
+    static CREATOR: OnceLock<mpsc::UnboundedSender<Order>> = OnceLock::new();
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
@@ -291,32 +297,60 @@ pub async fn create(template: Template) -> String {
     let test = thread.name().unwrap_or_default().replace([':', '-'], "_");
     let name = format!("tidegate_test_{process}_{number}_{test:.36}");
     template.ensure_once().await;
+    let creator = CREATOR.get_or_init(|| in_a_thread(create_databases));
+    let (made, is_made) = oneshot::channel();
+    let order = Order {
+        template,
+        name: name.clone(),
+        made,
+    };
+    creator.send(order).expect("the thread that makes databases");
+    is_made.await.expect("a database for the test");
+    name
+}
+
+/// A database to be made.
+struct Order {
+    template: Template,
+    name: String,
+    made: oneshot::Sender<()>,
+}
+
+/// Makes databases in one session, which outlives the runtimes of the tests.
+#[tokio::main(flavor = "current_thread")]
+async fn create_databases(mut orders: mpsc::UnboundedReceiver<Order>) {
     let mut admin = admin().await;
     // Copied file by file, a database takes no space in the log, and comes with the cache of its catalog.
-    let strategy = match admin.server_version_num() {
+    let by_file = match admin.server_version_num() {
         Some(version) if version >= 150_000 => "strategy file_copy",
         _ => "",
     };
-    let source = template.name();
-    let strategy = match template {
-        Template::Latin1 => "encoding 'LATIN1' locale 'C'",
-        _ => strategy,
-    };
-    sqlx::raw_sql(&format!("create database {name} template {source} {strategy}"))
-        .execute(&mut admin)
-        .await
-        .unwrap();
-    name
+    while let Some(Order { template, name, made }) = orders.recv().await {
+        let source = template.name();
+        let how = match template {
+            Template::Latin1 => "encoding 'LATIN1' locale 'C'",
+            _ => by_file,
+        };
+        sqlx::raw_sql(&format!("create database {name} template {source} {how}"))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+        // The test may have been given up.
+        let _ = made.send(());
+    }
+}
+
+/// Runs `work` in a thread of its own; what is sent to it.
+fn in_a_thread<T: Send + 'static>(work: fn(mpsc::UnboundedReceiver<T>)) -> mpsc::UnboundedSender<T> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || work(receiver));
+    sender
 }
 
 /// Drops a database, soon.
 pub fn drop_later(name: String) {
     static DROPPER: OnceLock<mpsc::UnboundedSender<String>> = OnceLock::new();
-    let dropper = DROPPER.get_or_init(|| {
-        let (sender, names) = mpsc::unbounded_channel();
-        std::thread::spawn(move || drop_databases(names));
-        sender
-    });
+    let dropper = DROPPER.get_or_init(|| in_a_thread(drop_databases));
     // Without a dropper the next test program drops it.
     let _ = dropper.send(name);
 }

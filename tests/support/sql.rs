@@ -162,28 +162,28 @@ pub async fn table_text(session: &mut PgConnection, table: &str) -> String {
 impl TestDatabase {
     /// Runs SQL that must be refused.
     pub async fn refused(&self, sql: &str) -> Refusal {
-        refused(&mut self.pool.acquire().await.unwrap(), sql).await
+        refused(&mut *self.connection().await, sql).await
     }
 
     /// The first column of each row, as text (an empty string for null).
     pub async fn column(&self, sql: &str) -> Vec<String> {
-        column(&mut self.pool.acquire().await.unwrap(), sql).await
+        column(&mut *self.connection().await, sql).await
     }
 
     /// The first column of the only row, as text (an empty string for null).
     pub async fn value(&self, sql: &str) -> String {
-        value(&mut self.pool.acquire().await.unwrap(), sql).await
+        value(&mut *self.connection().await, sql).await
     }
 
     /// Claims up to `batch` from queue `tx`.
     pub async fn claim_tx(&self, batch: i32) -> Vec<Claim> {
-        let mut session = self.pool.acquire().await.unwrap();
+        let mut session = self.connection().await;
         claim(&mut session, "claim_tx", "tx", "tester", batch).await
     }
 
     /// Claims up to `batch` from queue `readiness`.
     pub async fn claim_readiness(&self, batch: i32) -> Vec<Claim> {
-        let mut session = self.pool.acquire().await.unwrap();
+        let mut session = self.connection().await;
         claim(&mut session, "claim_readiness", "readiness", "tester", batch).await
     }
 

@@ -153,7 +153,7 @@ async fn workers_with_different_kinds_drain_one_queue_whatever_stands_in_front()
     .await;
     direct.stop().await;
     strange.stop().await;
-    let violations = crate::support::invariants::violations(&database.pool).await;
+    let violations = database.violations().await;
     assert_eq!(violations, Vec::<String>::new());
 }
 
@@ -348,10 +348,7 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
         session.texts("select reset from tidegate.recover(force => true)").await;
         assert_eq!(&session.texts(&claim_direct(10)).await, std::slice::from_ref(id));
     }
-    assert_eq!(
-        crate::support::invariants::violations(&database.pool).await,
-        Vec::<String>::new()
-    );
+    assert_eq!(database.violations().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,7 @@ async fn without_kinds() -> TestDatabase {
 }
 
 async fn invariants_hold(database: &TestDatabase) {
-    let violations = support::invariants::violations(&database.pool).await;
+    let violations = database.violations().await;
     assert_eq!(violations, Vec::<String>::new());
 }
 
