@@ -9,7 +9,7 @@ pub(super) type File = (&'static str, &'static str);
 /// wait from the first one on until everything is applied; those that are in no folder come last, because they apply to
 /// all objects.
 pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
-    files.sort_by_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
+    files.sort_by_cached_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
     let read: Vec<_> = files.iter().map(|(_, sql)| Read::of(sql)).collect();
     let mut homes = BTreeMap::new();
     for (place, read) in read.iter().enumerate() {
