@@ -18,17 +18,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate::embedded_postgres::{BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep};
 
+use super::private_cluster::Cluster;
+
 const KEEPER_DIRECTORY: &str = "TIDEGATE_TEST_KEEPER_DIRECTORY";
 const USER_DIRECTORY: &str = "TIDEGATE_TEST_USER_DIRECTORY";
 
 /// A directory the account Postgres runs as can enter, also when the tests run as root.
 fn open_directory() -> TempDir {
-    let directory = tempfile::Builder::new()
-        .prefix("tidegate-test-")
-        .tempdir_in("/tmp")
-        .expect("a temporary directory");
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("its mode");
-    directory
+    Cluster::directory()
 }
 
 fn options(directory: &Path) -> Options {

@@ -437,13 +437,14 @@ async fn a_quota_that_is_made_under_load_counts_right_in_the_end() {
         }
     };
     let making = async {
-        for round in 0..30 {
+        let last = campaign(10, 30) - 1;
+        for round in 0..=last {
             session
                 .execute(
                     "select tidegate.quota_set(kind => 'direct', high_water => 1000); select tidegate.quota_reconcile(7)",
                 )
                 .await;
-            if round < 29 {
+            if round < last {
                 session.execute("select tidegate.quota_remove('kind direct')").await;
             }
         }

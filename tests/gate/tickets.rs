@@ -245,7 +245,7 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
         let stress = Arc::clone(&stress);
         async move { stress.kill().await }
     });
-    let (deepest, deeper) = stress.watch(campaign(500, 10_000), too_deep).await;
+    let (deepest, deeper) = stress.watch(campaign(250, 10_000), too_deep).await;
     stress.over.store(true, Ordering::SeqCst);
     for session in join_all(sessions).await {
         session.unwrap();

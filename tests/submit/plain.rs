@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    race::{Said, Session, sound},
+    race::{NOTHING, Said, Session, sound},
 };
 
 /// The request, its message and its history, but for what is its own: id, number, times.
@@ -32,19 +32,22 @@ const KEYS: &str = "
     order by d.scope, d.key";
 
 /// What each way to submit one request says and leaves behind, with a key in SQL or `null`: `submit`, a group of one, a batch of one.
+///
+/// Each finds the database as the one before it did, because that one is rolled back.
 async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<String>); 3] {
     let mut told = Vec::new();
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    session.execute("update tidegate.setting set jitter = 0").await;
+    // Behind one that waits.
+    session.texts("select * from tidegate.submit('direct', '{}')").await;
+    session.execute(setup).await;
     for call in [
         "submit($k, '{\"n\": 1}', $key, 'me')",
         "submit_group($k, '{\"{\\\"n\\\": 1}\"}', array[$key], '{me}')",
         "submit_batch($k, '{\"{\\\"n\\\": 1}\"}', array[$key], 'me')",
     ] {
-        let database = TestDatabase::unlimited().await;
-        let mut session = Session::open(&database).await;
-        session.execute("update tidegate.setting set jitter = 0").await;
-        // Behind one that waits.
-        session.texts("select * from tidegate.submit('direct', '{}')").await;
-        session.execute(setup).await;
+        session.execute("begin; savepoint before").await;
         // Of a replay a group tells no more.
         let said = session
             .attempt(&format!(
@@ -62,8 +65,13 @@ async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<St
                     (code, message)
                 }
             });
+        if said.is_err() {
+            session.execute("rollback to before").await;
+        }
+        session.execute("set constraints all immediate").await;
         let stored = (session.texts(RECORDED).await, session.texts(KEYS).await);
-        sound(&database).await;
+        assert_eq!(session.violations().await, NOTHING);
+        session.rollback().await;
         told.push((said, stored.0, stored.1));
     }
     told.try_into().unwrap()

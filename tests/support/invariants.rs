@@ -82,6 +82,13 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
         .execute(&mut *transaction)
         .await
         .unwrap();
+    let found = violations_within(&mut transaction).await;
+    transaction.rollback().await.unwrap();
+    found
+}
+
+/// The same, as the open transaction of a session sees it.
+pub async fn violations_within(transaction: &mut PgConnection) -> Vec<String> {
     let mut found = Vec::new();
 
     let queues: Vec<(String, String)> = sqlx::query_as("select name, stage::text from tidegate.queue")
@@ -241,9 +248,8 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
     for id in histories.keys() {
         found.push(format!("events of no request: {id}"));
     }
-    found.extend(miscounts(&mut transaction).await);
-    found.extend(uncapped(&mut transaction).await);
-    transaction.rollback().await.unwrap();
+    found.extend(miscounts(transaction).await);
+    found.extend(uncapped(transaction).await);
     found
 }
 

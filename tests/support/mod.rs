@@ -20,8 +20,9 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
     database::{self, PoolSettings},
     request::RequestId,
-    store::{Admission, SameKey, Store, Submission, Submitted},
+    store::{Admission, SameKey, Store, Submission},
 };
+use uuid::Uuid;
 
 use server::Template;
 
@@ -119,6 +120,11 @@ impl TestDatabase {
         Kept::new(self.pool.acquire().await.unwrap().detach(), &self.kept)
     }
 
+    /// Keeps a session that has left nothing behind in it for [`connection`](Self::connection).
+    pub fn keep(&self, connection: PgConnection) {
+        self.kept.lock().unwrap().push(connection);
+    }
+
     /// Every violation of an invariant at this moment.
     pub async fn violations(&self) -> Vec<String> {
         invariants::violations(&mut *self.connection().await).await
@@ -196,11 +202,13 @@ impl TestDatabase {
 
     /// Submits a request that must be accepted.
     pub async fn submit(&self, kind: &str) -> RequestId {
-        let submitted = self.store.submit(&submission(kind, &serde_json::json!({}))).await;
-        match submitted.unwrap() {
-            Submitted::Accepted(ticket) => ticket.id,
-            other => panic!("{other:?}"),
-        }
+        let (outcome, id): (String, Option<Uuid>) = sqlx::query_as("select outcome, id from tidegate.submit($1, '{}')")
+            .bind(kind)
+            .fetch_one(&mut *self.connection().await)
+            .await
+            .unwrap();
+        assert_eq!(outcome, "accepted", "{kind}");
+        RequestId(id.unwrap())
     }
 
     /// A request's status, as its word.
@@ -232,6 +240,13 @@ impl<'a> Kept<'a> {
             connection: Some(connection),
             home,
         }
+    }
+}
+
+impl Kept<'_> {
+    /// The session, which the caller [keeps](TestDatabase::keep) when it is done.
+    pub fn take(mut self) -> PgConnection {
+        self.connection.take().unwrap()
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate::request::RequestId;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::{TestDatabase, eventually, rest};
+use super::{TestDatabase, eventually, invariants::violations_within, rest};
 
 /// A connection of one actor.
 pub struct Session {
@@ -28,7 +28,10 @@ pub struct Reads {
 
 impl Session {
     pub async fn open(database: &TestDatabase) -> Self {
-        let mut connection = database.session().await;
+        Self::of(database.session().await).await
+    }
+
+    async fn of(mut connection: PgConnection) -> Self {
         let pid = sqlx::query_scalar("select pg_backend_pid()")
             .fetch_one(&mut connection)
             .await
@@ -84,6 +87,11 @@ impl Session {
         let mut rows = self.texts(sql).await;
         assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
         rows.remove(0)
+    }
+
+    /// Every violation of an invariant, as this session's open transaction sees it.
+    pub async fn violations(&mut self) -> Vec<String> {
+        violations_within(&mut self.connection).await
     }
 
     /// The reads of a statement from the tables whose names match; it runs in its own transaction.
@@ -279,7 +287,7 @@ pub async fn history(database: &TestDatabase, id: RequestId) -> String {
 /// Takes one request to `receipt_received`, under a reference when one is given.
 pub async fn receipt(database: &TestDatabase, kind: &str, reference: Option<&str>) -> RequestId {
     let id = database.submit(kind).await;
-    let mut session = Session::open(database).await;
+    let mut session = Session::of(database.connection().await.take()).await;
     if database.status(id).await == "queued" {
         let held = session.claim("readiness", 1).await;
         assert_eq!(held[0].id, id);
@@ -289,6 +297,7 @@ pub async fn receipt(database: &TestDatabase, kind: &str, reference: Option<&str
     assert_eq!(held[0].id, id);
     let refs = reference.map_or_else(String::new, |reference| format!("array['{reference}']"));
     session.texts(&settle("settle_receipt", &held, &refs)).await;
+    database.keep(session.connection);
     id
 }
 
@@ -319,7 +328,9 @@ pub async fn against(database: &TestDatabase, first: &mut Session, commits: bool
 /// A `direct` request in flight, and its holder's lease.
 pub async fn in_flight(database: &TestDatabase) -> (RequestId, Vec<Held>) {
     let id = database.submit("direct").await;
-    let held = Session::open(database).await.claim("tx", 1).await;
+    let mut session = Session::of(database.connection().await.take()).await;
+    let held = session.claim("tx", 1).await;
+    database.keep(session.connection);
     (id, held)
 }
 
