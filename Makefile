@@ -46,15 +46,21 @@ demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute a
 	cargo build -p tidegate -p tidegate-workers --bins
 	"$(TARGET)/debug/tidegate" demo
 
+# What `make test` builds, and its test programs beside `it`. CI has the relayer of the fhEVM gateway among them: built at
+# once, all packages share what they compile.
+PACKAGES =
+PROGRAMS = --lib --bins --test faults --test processes
+
 .PHONY: test
 test: setup-tests ## Run every test, random campaigns in their short form
-	cargo test --no-run
-	@# The test programs of the other packages mostly wait, so they run at the same time; their output is printed last.
-	@log="$(TARGET)/test-others.log"; \
-	{ cargo test --no-fail-fast --lib --bins --test faults --test processes && cargo test --doc; } \
-	  >"$$log" 2>&1 & others=$$!; \
-	cargo test --test it; it=$$?; \
-	wait $$others; others=$$?; cat "$$log"; exit $$((it | others))
+	cargo test $(PACKAGES) --no-run
+	@# The other test programs mostly wait, so they run at the same time; their output is printed later.
+	@it="$(TARGET)/test-it.log" others="$(TARGET)/test-others.log"; export TIDEGATE_EXAMPLES_ARE_BUILT=1; \
+	{ cargo test $(PACKAGES) --no-fail-fast $(PROGRAMS); failed=$$?; cargo test $(PACKAGES) --doc; exit $$((failed | $$?)); } \
+	  >"$$others" 2>&1 & \
+	cargo test $(PACKAGES) --test it 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
+	wait $$!; failed=$$((failed | $$?)); cat "$$others"; \
+	tests/summary "$$it" "$$others" || failed=1; exit $$failed
 
 .PHONY: t
 t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=tidegate-workers for another package)
@@ -99,7 +105,7 @@ fuzz-fhevm: setup ## Run an API fuzzer against a node of the fhEVM relayer (MAX_
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/fhevm/fuzz/run $(DOCUMENT)
 
 .PHONY: test-long
-test-long: setup-tests ## Run every test, random campaigns in their long form: some eight minutes
+test-long: setup-tests ## Run every test, random campaigns in their long form, with two runs of the fault suite
 	TIDEGATE_TESTS=long cargo test
 
 .PHONY: mutants
@@ -155,11 +161,13 @@ reference: setup ## Write the pages of the manual that come from the programs an
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	@# With no feature, and with each alone.
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+.PHONY: lint-features
+lint-features: ## Check the lints of the library with no feature, and with each alone
 	for features in "" server embedded-postgres tls; do \
 	  cargo clippy -p tidegate --lib --examples --no-default-features --features "$$features" -- -D warnings || exit; \
 	done
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: release
 release: ## Build both programs as they are packaged: small and fast, with a slow build
@@ -223,5 +231,17 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 bench-peers: setup ## Compare with other queues, installed outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)
 	SECONDS_EACH="$(or $(SECONDS),10)" benches/peers/run
 
+.PHONY: fhevm-assets
+fhevm-assets:
+	tests/fhevm/prepare
+
 .PHONY: ci
-ci: lint test-long mutants test-fhevm ## Run lint, test-long, mutants and test-fhevm, as CI does
+ci: PACKAGES = --workspace
+ci: PROGRAMS += --test fhevm_http --test fhevm --test evm
+ci: export CARGO_INCREMENTAL = 0
+ci: fhevm-assets lint test ## Run lint and every test in its short form, those of test-fhevm too, as CI does
+
+.PHONY: nightly
+nightly: lint-features test-long mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
+	TIDEGATE_TESTS=long $(MAKE) test-fhevm
+	$(MAKE) faults TIME=5m

@@ -280,7 +280,7 @@ async fn stress(database: TestDatabase, requests: i64) -> (Vec<String>, u64, Tes
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_holder_moves_a_request_under_short_leases_double_settles_and_kills() {
-    let requests = campaign(700, 20_000);
+    let requests = campaign(1_000, 20_000);
     let requests = std::env::var("TIDEGATE_REQUESTS").map_or(requests, |n| n.parse().unwrap());
     let (wrong, fenced_out, database) = stress(TestDatabase::unlimited().await, requests).await;
     assert_eq!(wrong, NOTHING);

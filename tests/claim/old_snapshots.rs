@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::{
-    TestDatabase,
+    TestDatabase, campaign,
     race::{Session, submit_many},
 };
 
@@ -87,18 +87,21 @@ async fn claims_cost_the_same_however_many_have_ended_since_the_snapshot() {
     submit_many(&database, "direct", 5000).await;
     let mut session = Session::open(&database).await;
     let mut old = old_snapshot(&database).await;
-    let one = "do $$
+    let ends = campaign(200, 400);
+    let one = format!(
+        "do $$
       declare v_leases tidegate.lease[];
       begin
-        for i in 1 .. 400 loop
+        for i in 1 .. {ends} loop
           v_leases := array(select c.lease from tidegate.claim_tx('tx', 'w', 1, '10 milliseconds') as c);
           perform from tidegate.settle_receipt(v_leases);
           commit;
         end loop;
-      end $$";
+      end $$"
+    );
     let mut costs = Vec::new();
     for _ in 0..6 {
-        session.execute(one).await;
+        session.execute(&one).await;
         costs.push(claim_cost(&mut session, 1).await);
     }
     old.rollback().await;

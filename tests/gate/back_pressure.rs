@@ -736,7 +736,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
                         taken += accepted;
                         // A refused caller comes back later, and leaves the processor to the workers.
                         if accepted == 0 {
-                            tokio::time::sleep(Duration::from_millis(40)).await;
+                            tokio::time::sleep(Duration::from_millis(100)).await;
                         }
                     }
                     // On a slow machine some wait too long for their turn at the gate.

@@ -300,6 +300,15 @@ fn migrations_of_a_release_stay_as_they_are() {
     }
 }
 
+/// `tests/summary` shows this line beside a failure.
+#[test]
+fn a_file_of_tests_begins_with_what_it_promises() {
+    for (name, text) in files("tests", "rs") {
+        let has_tests = text.contains("#[test]") || text.contains("#[tokio::test");
+        assert!(!has_tests || text.starts_with("//! "), "{name} begins with `//! …`");
+    }
+}
+
 #[test]
 fn files_are_rooms_not_halls() {
     let rust = SOURCES.iter().flat_map(|sources| files(sources, "rs"));

@@ -1,3 +1,5 @@
+//! Does an operator see and change settings, queues and requests over HTTP, with history, reasons and refusals?
+
 use serde_json::{Value, json};
 
 use super::{Answer, Api, answer};

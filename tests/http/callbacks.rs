@@ -1,3 +1,5 @@
+//! Does a submission with a callback keep it, whatever else it asks for, and is a callback that is not allowed refused?
+
 use serde_json::json;
 
 use super::{Api, answer, hold_submissions, let_go};

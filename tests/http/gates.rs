@@ -1,3 +1,5 @@
+//! Does a caller at a closed gate or a full quota hear when to come back, and do replays pass it?
+
 use std::sync::Arc;
 
 use chrono::{Duration, Utc};

@@ -1,3 +1,5 @@
+//! Do submissions that arrive together share a statement, and does none of them pay for what is wrong with another?
+
 use std::{collections::HashSet, sync::Arc};
 
 use futures_util::future::join_all;

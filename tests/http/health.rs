@@ -1,3 +1,5 @@
+//! Does a node say that it is alive and ready exactly when it is?
+
 use std::time::Duration;
 
 use serde_json::json;

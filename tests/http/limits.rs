@@ -1,3 +1,5 @@
+//! Does a node with too many, too slow or too large calls refuse these, and stay alive?
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Is each figure of `/metrics` there and right, documented, and cheap however many ask?
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -1,3 +1,5 @@
+//! Does a poll follow a request to its end, and does a cancel end one that waits?
+
 use serde_json::json;
 use tidegate::{
     request::{RequestError, Stage},

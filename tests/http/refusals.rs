@@ -1,3 +1,5 @@
+//! Is input that cannot be a request refused with the place and the reason, and nothing stored?
+
 use serde_json::json;
 use tidegate::error::StoreError;
 use tokio::io::AsyncWriteExt;

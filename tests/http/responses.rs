@@ -1,3 +1,5 @@
+//! Does a response that comes over HTTP, by id or reference, whole, in shares or as a verdict, end its request once?
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Does a node that stops finish the calls under way, and take no new ones?
+
 use serde_json::json;
 use tokio::net::TcpStream;
 

@@ -1,3 +1,5 @@
+//! Is a submission taken under the path of its kind, and answered with what its caller needs?
+
 use chrono::{Duration, Utc};
 use serde_json::json;
 use uuid::Uuid;

@@ -16,6 +16,7 @@ use crate::{
     support::{
         TestDatabase,
         actors::{ACTS, KINDS, Shared, perform, settle_down},
+        campaign,
         race::{NOTHING, Session, a_bit_of_everything, receipt, submit_many},
         until_blocked,
     },
@@ -745,7 +746,7 @@ async fn while_a_fleet_works_there_is_no_false_alarm() {
     }
 
     let mut doctor = Session::open(&database).await;
-    for _ in 0..12 {
+    for _ in 0..campaign(5, 12) {
         assert_eq!(
             doctor
                 .texts("select name, violations, samples, query from tidegate.invariant_violation")

@@ -96,7 +96,7 @@ async fn settle_some(
 async fn the_events_of_random_lives_replay_to_their_requests() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
-    for seed in 0..campaign(1, 4) {
+    for seed in 0..4 {
         let mut random = StdRng::seed_from_u64(seed);
         for step in 0..60 {
             live(&mut session, &mut random).await;

@@ -1,3 +1,5 @@
+//! Do only hosts on the list get deliveries, and do database and client read the same host in a URL?
+
 use reqwest::Url;
 
 use super::{Deliverer, Receiver, quiet};

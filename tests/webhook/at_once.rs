@@ -1,3 +1,5 @@
+//! Does each request that ends have one delivery, whatever happens at the same time?
+
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};

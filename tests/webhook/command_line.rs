@@ -1,3 +1,5 @@
+//! Can an operator manage hosts, callbacks, secrets and failed deliveries from the command line?
+
 use std::process::{Output, Stdio};
 
 use serde_json::Value;

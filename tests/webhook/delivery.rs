@@ -1,3 +1,5 @@
+//! Does a delivery say what a poll says, under one id, and does it survive the death of its deliverer?
+
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tidegate::{

@@ -1,3 +1,5 @@
+//! Is a delivery that fails repeated as its policy says, and given up with the reason?
+
 use std::time::Duration;
 
 use axum::{

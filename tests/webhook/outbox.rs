@@ -1,3 +1,5 @@
+//! Does each end of a request, and nothing else, write the delivery that it asked for?
+
 use tidegate::request::RequestId;
 
 use crate::support::{

@@ -1,3 +1,5 @@
+//! Does a claim of deliveries cost the same however many wait for a host that is away?
+
 use crate::support::{TestDatabase, race::Session};
 
 /// A backlog of one host (due, backing off, failed, delivered), and one delivery each for a few others.

@@ -1,3 +1,5 @@
+//! Does no delivery reach an address that is not allowed, whatever a name resolves to or a redirect says?
+
 use std::{
     net::{IpAddr, SocketAddr},
     sync::{

@@ -1,3 +1,5 @@
+//! Is every delivery signed, with the secrets that are in force?
+
 use std::time::Duration;
 
 use super::{Deliverer, Receiver};
