@@ -319,7 +319,7 @@ where
 /// Lets the processor go for a moment, as a loop that only reads has to: the scheduler hands the processor back and forth
 /// between such a loop and its database session, and every other process of the machine can wait for seconds.
 pub async fn rest() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    tokio::time::sleep(Duration::from_millis(3)).await;
 }
 
 /// Waits until `sessions` sessions of the database wait for a lock: each is held at its critical point.

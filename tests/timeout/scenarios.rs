@@ -138,7 +138,7 @@ fn a_share_of_calls_that_never_answer_does_not_cut_off_the_others() {
                 answered
             }
         };
-        let failed = failed(100, 0..1800, latency);
+        let failed = failed(100, 0..campaign(600, 1800), latency);
         assert!(failed < share + 0.01, "{share}: {failed}");
     }
 }
