@@ -51,8 +51,8 @@ demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute a
 PACKAGES = -p tidegate -p tidegate-policy -p tidegate-workers -p tidegate-faults
 # The test programs beside `it`.
 PROGRAMS = --lib --bins --test faults --test processes
-# Tests of `it` on servers of their own. CI runs them; only changes of these two parts can break them.
-SKIPPED = --skip database::embedded_postgres:: --skip database::failover::
+# Tests of `it` that are about the server: private ones, failover, TLS, poolers, foreign settings. CI runs them.
+SKIPPED = $(addprefix --skip database::, embedded_postgres:: failover:: passwords:: pooler:: surroundings:: tls::)
 
 .PHONY: test
 test: setup-tests ## Run the tests, random campaigns in their short form: four minutes once built
