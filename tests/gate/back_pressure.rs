@@ -588,6 +588,8 @@ async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_
     assert!(message.contains("gate \"kind direct\" is busy"), "{message}");
     assert_eq!(other.text("show lock_timeout").await, "100ms");
     holder.rollback().await;
+    // On a busy machine any lock may take longer than that.
+    other.execute("reset lock_timeout").await;
     assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
 }
 
