@@ -614,7 +614,7 @@ async fn replays_pass_no_gate() {
     with_quota(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
-    session.execute("set lock_timeout = '50ms'").await;
+    session.execute("set lock_timeout = '1s'").await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
     assert_eq!(
         session
