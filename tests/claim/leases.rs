@@ -280,14 +280,11 @@ async fn stress(database: TestDatabase, requests: i64) -> (Vec<String>, u64, Tes
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_holder_moves_a_request_under_short_leases_double_settles_and_kills() {
-    let requests = campaign(1_000, 20_000);
+    let requests = campaign(1_500, 20_000);
     let requests = std::env::var("TIDEGATE_REQUESTS").map_or(requests, |n| n.parse().unwrap());
     let (wrong, fenced_out, database) = stress(TestDatabase::unlimited().await, requests).await;
     assert_eq!(wrong, NOTHING);
-    assert!(
-        fenced_out > campaign(60, 100),
-        "only {fenced_out} settles came too late"
-    );
+    assert!(fenced_out > 100, "only {fenced_out} settles came too late");
     // In a session without the pool's time limits: of many requests, counting takes longer.
     let mut session = Session::open(&database).await;
     for counted in [

@@ -114,7 +114,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
         let mut random = StdRng::seed_from_u64(u64::from(seed) * 10 + actor);
         tasks.push(tokio::spawn(async move {
             let mut errors = Vec::new();
-            for round in 0..campaign(if gates_flip { 40 } else { 25 }, 250) {
+            for round in 0..campaign(if gates_flip { 60 } else { 40 }, 250) {
                 // Work that moves requests on is done more often than work that ends them.
                 let act = match random.random_range(0..4) {
                     0 => ["claim_readiness", "claim_tx"][round % 2],
@@ -149,7 +149,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
     let ended = database
         .number("select count(*) from tidegate.request where finished_at is not null")
         .await;
-    assert!(ended > campaign(8, 100), "only {ended} requests came to their end");
+    assert!(ended > campaign(16, 100), "only {ended} requests came to their end");
     if gates_flip {
         let flips = database
             .number("select count(*) from tidegate.gate_event where cause like '%mark'")

@@ -32,7 +32,7 @@ async fn stage() -> TestDatabase {
 const STATE: &str = "select g.state || ' ' || g.depth || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'";
 
 /// Of fewer openings, the share at the low-water mark is chance.
-const OPENINGS_MIN: usize = 12;
+const OPENINGS_MIN: usize = 20;
 
 const HISTORY: &str =
     "select h.signal || ' ' || h.depth from tidegate.gate_history as h where h.gate = 'tx' order by h.epoch";
