@@ -341,15 +341,19 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     adopt(&database, &chain, 2, 64).await;
     let orders = orders(&database, 4).await;
     let mut options = options();
-    options.patience = Duration::from_millis(500);
     options.lacks_funds = |data| data.starts_with(&[1, 2, 3, 4]).then_some("too few tokens");
     let signer = |number| -> Arc<dyn tidegate_evm::Signer> { Arc::new(LocalSigner::from(key(number))) };
-    let sender = Sender::new(
-        chain.clone(),
-        database.pool.clone(),
-        vec![signer(1), signer(2)],
-        options,
-    );
+    let sender = |options| {
+        Sender::new(
+            chain.clone(),
+            database.pool.clone(),
+            vec![signer(1), signer(2)],
+            options,
+        )
+    };
+    let mut hasty = options.clone();
+    hasty.patience = Duration::from_millis(500);
+    let (sender, hasty) = (sender(options), sender(hasty));
     node.revert(Some([1, 2, 3, 4, 5].into()));
     // The second one finds both wallets without funds.
     for order in &orders[..2] {
@@ -364,7 +368,7 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
 
     // They lack something else: the order waits.
     node.revert(None);
-    let outcome = sender.send(&orders[2]).await;
+    let outcome = hasty.send(&orders[2]).await;
     assert!(matches!(outcome, Sending::Waiting(WaitCause::Unfunded)), "{outcome:?}");
     assert!(taken(&database).await.is_empty());
 
