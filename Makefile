@@ -51,6 +51,8 @@ demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute a
 PACKAGES = -p tidegate -p tidegate-policy -p tidegate-workers -p tidegate-faults
 # The test programs beside `it`.
 PROGRAMS = --lib --bins --test faults --test processes
+# Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
+AFTERWARDS =
 # Tests of `it` that are about the server: private ones, failover, TLS, poolers, foreign settings. CI runs them.
 SKIPPED = $(addprefix --skip database::, embedded_postgres:: failover:: passwords:: pooler:: surroundings:: tls::)
 
@@ -63,6 +65,8 @@ test: setup-tests ## Run the tests, random campaigns in their short form: four m
 	  >"$$others" 2>&1 & \
 	cargo test $(PACKAGES) --test it -- $(SKIPPED) 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
 	wait $$!; failed=$$((failed | $$?)); cat "$$others"; \
+	$(if $(AFTERWARDS),cargo test $(PACKAGES) --no-fail-fast $(AFTERWARDS) 2>&1 | tee -a "$$others"; \
+	failed=$$((failed | PIPESTATUS[0]));) \
 	tests/summary "$$it" "$$others" || failed=1; exit $$failed
 
 .PHONY: t
@@ -240,7 +244,7 @@ fhevm-assets:
 
 .PHONY: ci
 ci: PACKAGES = --workspace
-ci: PROGRAMS += --test fhevm_http --test fhevm --test evm
+ci: AFTERWARDS = --test fhevm_http --test fhevm --test evm
 ci: SKIPPED =
 ci: export CARGO_INCREMENTAL = 0
 ci: fhevm-assets lint test ## Run lint and every test in its short form, those of test-fhevm too, as CI does

@@ -177,10 +177,12 @@ async fn requests_whose_material_is_missing_wait_and_hold_no_place() {
     scene.switch(commits, &switch(false)).await;
     let completed = "select count(*) from tidegate.request where req_status = 'completed'";
     let before = scene.count(completed).await;
-    eventually("they are sent, at the rate of their queue", || async {
-        scene.count(completed).await >= before + 100
-    })
-    .await;
+    for sent in [20, 40, 60, 80, 100] {
+        eventually("they are sent, at the rate of their queue", || async {
+            scene.count(completed).await >= before + sent
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,7 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
     // Nonces below these are taken since then, at the latest; the chain lacks them.
     let mut taken: VecDeque<(u64, Instant)> = VecDeque::new();
     let (mut next, mut looked) = (0, Instant::now());
-    // Tells a machine that stood still from a keeper that did.
+    // A machine that stands still for so long delays the keeper as well.
     let mut longest_look = Duration::ZERO;
     while !stop.is_cancelled() {
         let now = Instant::now();
@@ -43,8 +43,8 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
             taken.pop_front();
             let hole = since.elapsed();
             longest = longest.max(hole);
-            if hole > HOLE_MAX {
-                longest_look = longest_look.max(looked.elapsed());
+            longest_look = longest_look.max(looked.elapsed());
+            if hole > HOLE_MAX + longest_look {
                 panic!(
                     "{hole:?} below nonce {below}; the longest look took {longest_look:?}: {}",
                     account(scene, below).await
