@@ -116,7 +116,7 @@ test-long: setup-tests ## Run every test, random campaigns in their long form, w
 	TIDEGATE_TESTS=long cargo test
 
 .PHONY: mutants
-mutants: setup ## Check that the agreement test finds each of seventeen wrong SQL functions
+mutants: setup ## Check that the agreement test finds each of twenty-two wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
 
 .PHONY: model

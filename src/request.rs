@@ -115,6 +115,18 @@ impl Status {
 }
 
 words!(
+    /// Whether the downstream has executed a request that has ended.
+    Executed, "fact about an execution", {
+        /// It has not, and will not.
+        No = "no",
+        /// It has.
+        Yes = "yes",
+        /// It was sent, and what came of it is not known.
+        Unknown = "unknown",
+    }
+);
+
+words!(
     /// Which statuses a kind's requests pass through.
     Flow, "flow", {
         /// Readiness check, send, response (one, or shares up to a threshold).
@@ -144,7 +156,8 @@ pub struct RequestError {
     pub code: String,
     /// A message for people.
     pub message: String,
-    /// Whether submitting the same request again may succeed.
+    /// Whether submitting the same request again may succeed; false of an ended request that may have been executed,
+    /// unless its kind allows repeats.
     pub retryable: bool,
     /// More for programs: of a stage's error, those that it gave; of a rejected proof, the downstream's verdict, if its
     /// kind shows it (`reject_details`).

@@ -122,6 +122,7 @@ mod request {
     pub mod constraints;
     pub mod deadlines;
     pub mod endings;
+    pub mod executed;
     pub mod explain;
     pub mod guards;
     pub mod hand_edits;

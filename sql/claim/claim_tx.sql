@@ -55,7 +55,9 @@ begin
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
         and r.lease is null and (r.deadline_at <= v_limits.now) is not true
         and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
-          select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
+          select case p.semantics when 'at_most_once' then 0 else p.attempts end
+          from tidegate.policy_in_force as p
+          where p.kind = r.kind and p.stage = 'tx'
         ))
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     ), counted as (

@@ -2,7 +2,8 @@
 -- more.
 --
 -- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`),
--- or their deadline has passed (`expired`). The caller has locked the rows and taken their messages.
+-- their deadline has passed (`expired`), or their cancel was requested (`cancelled`). The caller has locked the rows
+-- and taken their messages.
 create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fates text[])
   returns void language sql
   set tidegate.announced = on
@@ -12,8 +13,8 @@ as $$
     req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,
     previous_status = r.req_status, transition_no = r.transition_no + 1, finished_at = tidegate.clock(), queue = null,
     msg_id = null, lease = null, cause = e.cause,
-    error = tidegate_internal.with_last_error(
-      tidegate_internal.error_json(e.cause, e.message, e.cause <> 'outcome_unknown'), r.error
+    error = tidegate_internal.final_error(
+      tidegate_internal.error_json(e.cause, e.message, e.cause <> 'cancelled'), r.error, r, r.tx_unsent
     )
   from (
     select
@@ -22,13 +23,15 @@ as $$
         when o.req_status = 'queued' then 'readiness_timed_out'
         when f.fate = 'unknown' then 'outcome_unknown'
         when f.fate = 'expired' then 'deadline_exceeded'
+        when f.fate = 'cancelled' then 'cancelled'
         else 'attempts_exhausted'
       end as cause,
       case
         when o.req_status = 'queued' then format('not ready in time, after %s checks', o.readiness_attempt)
         when f.fate = 'unknown'
-          then format('worker %s was lost while sending; the request may have been sent', o.worker)
+          then format('worker %s was lost while sending', o.worker)
         when f.fate = 'expired' then 'the deadline passed before it was answered'
+        when f.fate = 'cancelled' then 'cancelled'
         when o.req_status = 'tx_in_flight'
           then format('worker %s was lost at attempt %s, the last one', o.worker, o.tx_attempt)
         else format('the policy allows no attempt after the %s made', o.tx_attempt)

@@ -16,7 +16,8 @@ begin
   select array_agg(f.id) as ids, array_agg(f.fate) as fates into v_ended
   from (
     select r.id, case
-      when r.req_status = 'processing' and r.tx_attempt - r.tx_unsent > p.attempts
+      when r.req_status = 'processing'
+          and r.tx_attempt - r.tx_unsent > case p.semantics when 'at_most_once' then 0 else p.attempts end
         or r.req_status = 'queued' and r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
       when r.deadline_at <= p_now or r.req_status = 'queued' and r.readiness_deadline_at <= p_now then 'expired'
     end as fate

@@ -26,8 +26,8 @@ begin
 
   select
     count(*),
-    array_agg(f.id) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
-    array_agg(f.fate) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
+    array_agg(f.id) filter (where f.fate in ('unknown', 'exhausted', 'expired', 'cancelled')),
+    array_agg(f.fate) filter (where f.fate in ('unknown', 'exhausted', 'expired', 'cancelled')),
     array_agg(f.id) filter (where f.fate = 'lost'), array_agg(f.id) filter (where f.fate in ('waits', 'none')),
     array_agg(f.id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
     array_agg(f.msg_id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
@@ -46,10 +46,12 @@ begin
             and (tidegate_internal.policy_at(h.kind, 'tx', h.tx_in_flight_at)).semantics = 'at_most_once' then 'unknown'
         when h.tx_attempt - h.tx_unsent > p.attempts then 'exhausted'
         when h.deadline_at <= p_now then 'expired'
+        when h.cancel_requested_at is not null then 'cancelled'
         else 'lost'
       end as fate
     from (
-      select r.id, r.msg_id, r.kind, r.req_status, r.tx_in_flight_at, r.tx_attempt, r.tx_unsent, r.deadline_at
+      select r.id, r.msg_id, r.kind, r.req_status, r.tx_in_flight_at, r.tx_attempt, r.tx_unsent, r.deadline_at,
+        r.cancel_requested_at
       from unnest(v_claim.ids) as i(id)
       join tidegate.request as r on r.id = any(array[i.id]) and r.lease = v_claim.token
       order by i.id

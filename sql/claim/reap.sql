@@ -3,9 +3,9 @@
 -- One claim, the oldest that can be reaped: its row first, then the rows of its requests in the order of their ids. A
 -- row that a late settle or an operator has locked stays under the lease, and is not waited for: all claims would wait
 -- with this one. A request in flight goes back to processing (recovered); or it ends, when its outcome must stay
--- unknown (at most once), its attempts are used up or its deadline has passed. Requests that the claim does not take
--- are put back. Returns the numbers and ids of those taken, in the order of the numbers, and `reaped`: whether there
--- was anything to reap.
+-- unknown (at most once), its attempts are used up, its deadline has passed or its cancel was requested. Requests that
+-- the claim does not take are put back. Returns the numbers and ids of those taken, in the order of the numbers, and
+-- `reaped`: whether there was anything to reap.
 create or replace function tidegate_internal.reap(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   out msg_ids bigint[], out ids uuid[], out reaped boolean

@@ -36,11 +36,14 @@ begin
       on conflict do nothing
       returning 'queue ' || q.name, 'stage', q.stage::text;
     return query
-      insert into tidegate.kind as k (name, flow, readiness_queue, tx_queue, response_threshold) values
-        ('public_decrypt', 'decrypt', 'readiness', 'tx', 1),
-        ('user_decrypt',   'decrypt', 'readiness', 'tx', 3),
-        ('input_proof',    'proof',   null,        'tx', 1),
-        ('direct',         'direct',  null,        'tx', 1)
+      insert into tidegate.kind as k (
+        name, flow, readiness_queue, tx_queue, response_threshold, key_after_unknown
+      ) values
+        -- A repeated decryption does no harm.
+        ('public_decrypt', 'decrypt', 'readiness', 'tx', 1, 'free'),
+        ('user_decrypt',   'decrypt', 'readiness', 'tx', 3, 'free'),
+        ('input_proof',    'proof',   null,        'tx', 1, 'window'),
+        ('direct',         'direct',  null,        'tx', 1, 'window')
       on conflict do nothing
       returning 'kind ' || k.name, 'flow', k.flow::text;
   elsif initialise.example is not null then

@@ -4,7 +4,9 @@
 -- with a request (see `request_removal`), and so is history in the default partition; the history of a day goes with
 -- its partition (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
 -- were shortened, requests stay for as long as keys from before stand for them. Live requests stay, however old; so do
--- those that ended lately, and are passed over until the next round. Returns how many it deleted, and whether to go on.
+-- those that ended lately, those that were redriven as a request that is there, because keys lead to it through them,
+-- and, in kinds whose keys stand until then, those that are not resolved. They are passed over until the next round.
+-- Returns how many it deleted, and whether to go on.
 create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -26,15 +28,10 @@ begin
   end if;
 
   for v_kind in
-    select k.name, v_now - greatest(k.retention, s.longest) as before, coalesce(w.after, v_no_id) as after
+    select
+      k.name, v_now - greatest(k.retention, tidegate_internal.longest_window(k.name)) as before,
+      coalesce(w.after, v_no_id) as after, k.key_after_unknown = 'resolved' as until_resolved
     from tidegate.kind as k
-    -- Keys are stored with the window of their time: the longest whose last keys still stand.
-    cross join lateral (
-      select max(c.old_value::interval) as longest
-      from tidegate.config_change as c
-      where c.table_name = 'policy' and c.row_key = k.name || '.tx' and c.column_name = 'dedup_window'
-        and c.at > v_now - case when c.column_name = 'dedup_window' then c.old_value::interval end
-    ) as s
     left join tidegate.retention_walk as w on w.kind = k.name
     where k.retention is not null
     order by k.name
@@ -44,7 +41,15 @@ begin
       (array_agg(e.id order by e.id desc))[1] as last
     into v_seen
     from (
-      select r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before as old
+      select
+        r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before
+          and (
+            r.req_status = 'completed'
+            or not (v_kind.until_resolved and tidegate.executed(r) = 'unknown') and not exists (
+              select from tidegate.redrive as v join tidegate.request as n on n.id = v.redriven_as
+              where v.request_id = r.id
+            )
+          ) as old
       from tidegate.request as r
       -- Compared as pairs, so that no index but (kind, id) will do.
       where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)

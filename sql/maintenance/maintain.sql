@@ -39,7 +39,7 @@ begin
     ['fold_counts', 'select tidegate.fold_counts() = 10000'],
     ['fold_calls', 'select tidegate.fold_calls() = 10000'],
     ['adjust_policies', 'select null from tidegate.adjust_policies()'],
-    ['expire_keys', 'select tidegate.expire_keys() = 1000'],
+    ['expire_keys', 'select more from tidegate.expire_keys()'],
     ['expire_webhooks', 'select tidegate.expire_webhooks() = 1000'],
     ['expire_requests', 'select more from tidegate.expire_requests()'],
     ['forget_workers', 'select null from tidegate.forget_workers()'],

@@ -6,7 +6,8 @@
 -- (`next_after`, null at the end), because a function cannot commit. Locks only requests that seem to be lost. Safe to
 -- repeat, at any time, while workers run.
 --   reset      in flight, and its lease has run out or is gone: back to processing, claimable at once;
---              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
+--              with at_most_once semantics it ends as outcome_unknown instead, and as cancelled when its
+--              cancel was requested (`ended`). `reset_all` resets those
 --              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
 --              exist, unless `force`.
 --   rebuilt    neither under a lease nor with a message in its stage's queue: gets one under its old number, so its
@@ -80,12 +81,14 @@ begin
     select
       d.queue, d.target_queue,
       array_agg(d.id order by d.msg_id, d.id) filter (where d.fate = 'lost') as reset_ids,
-      array_agg(d.id order by d.id) filter (where d.fate = 'unknown') as unknown_ids,
+      array_agg(d.id order by d.id) filter (where d.fate in ('unknown', 'cancelled')) as ended_ids,
+      array_agg(d.fate order by d.id) filter (where d.fate in ('unknown', 'cancelled')) as ended_fates,
       array_agg(d.id order by d.msg_id) filter (where d.fate = 'lost' and d.leased) as freed_ids,
       array_agg(d.msg_id order by d.msg_id) filter (where d.fate = 'lost' and d.leased) as freed,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.fate = 'unknown' and d.waits) as done,
-      array_agg(d.id order by d.msg_id, d.id) filter (where d.missing and d.fate <> 'unknown') as missing_ids,
-      array_agg(d.msg_id order by d.msg_id, d.id) filter (where d.missing and d.fate <> 'unknown') as missing_msg_ids
+      array_agg(d.msg_id order by d.msg_id) filter (where d.fate in ('unknown', 'cancelled') and d.waits) as done,
+      array_agg(d.id order by d.msg_id, d.id) filter (where d.missing and d.fate in ('waits', 'lost')) as missing_ids,
+      array_agg(d.msg_id order by d.msg_id, d.id)
+        filter (where d.missing and d.fate in ('waits', 'lost')) as missing_msg_ids
     from (
       select
         r.id, r.queue, r.msg_id, t.target_queue, s.request_id is not null as waits,
@@ -97,6 +100,7 @@ begin
             or p.since > r.tx_in_flight_at
               and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
             then 'unknown'
+          when r.cancel_requested_at is not null then 'cancelled'
           else 'lost'
         end as fate,
         (s.request_id is null and l.held is null) or r.queue is distinct from t.target_queue as missing
@@ -135,11 +139,11 @@ begin
     order by d.target_queue, d.queue nulls first
   loop
     reset := reset + coalesce(cardinality(v_state.reset_ids), 0);
-    ended := ended + coalesce(cardinality(v_state.unknown_ids), 0);
+    ended := ended + coalesce(cardinality(v_state.ended_ids), 0);
     rebuilt := rebuilt + coalesce(cardinality(v_state.missing_ids), 0);
     ids := ids || array(
       select distinct affected.id
-      from unnest(v_state.reset_ids || v_state.unknown_ids || v_state.missing_ids) as affected(id)
+      from unnest(v_state.reset_ids || v_state.ended_ids || v_state.missing_ids) as affected(id)
     );
     if not dry_run then
       renumbered := renumbered + tidegate_internal.recover_queue(v_state);

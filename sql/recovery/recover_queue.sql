@@ -1,9 +1,10 @@
 -- recover_queue: The writing half of `recover`, for requests of one queue; returns how many were renumbered.
 --
 -- The caller has locked the messages and the rows. `p_found` is a row of its query: `freed` are numbers to put back
--- from lost claims, `done` messages of requests whose outcome is unknown; `missing_ids` are requests without a message
--- in `target_queue`. A queue that was dropped and made again numbers from 1, so its sequence is first set beyond every
--- number of rows and messages; a number that another request's message has by now is replaced by a fresh one.
+-- from lost claims, `done` messages of requests that end (`ended_ids`, `ended_fates`); `missing_ids` are requests
+-- without a message in `target_queue`. A queue that was dropped and made again numbers from 1, so its sequence is first
+-- set beyond every number of rows and messages; a number that another request's message has by now is replaced by a
+-- fresh one.
 create or replace function tidegate_internal.recover_queue(p_found record)
   returns bigint language plpgsql
   set tidegate.announced = ''
@@ -82,10 +83,8 @@ begin
     having count(*) > 0;
   end if;
   -- Last: deleting may wait for the drain lock of the queue, which comes after the watermark lock.
-  if p_found.unknown_ids is not null then
-    perform tidegate_internal.end_unclaimable(
-      p_found.unknown_ids, array_fill('unknown'::text, array[cardinality(p_found.unknown_ids)])
-    );
+  if p_found.ended_ids is not null then
+    perform tidegate_internal.end_unclaimable(p_found.ended_ids, p_found.ended_fates);
     perform tidegate_internal.delete_messages(p_found.queue, p_found.done);
     if p_found.queue is not null then
       perform tidegate_internal.gate_evaluate(p_found.queue, 'too_many_requests');

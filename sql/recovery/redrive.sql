@@ -9,14 +9,14 @@
 -- Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
 --
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
--- cancelled are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent
--- with at_most_once semantics. Towards the downstream the new request is another one: whatever the old one has done
--- there may be done again. A caller who repeats the old idempotency key gets the new request. Where the kind requires
--- keys, each new request has one made of the id of the old one. `dry_run` counts what
--- there is to redrive, of all kinds, and changes nothing.
+-- cancelled are left alone. Those that were, or may have been, executed are submitted again only with `may_repeat`, or
+-- in kinds whose keys are free after such an end: towards the downstream the new request is another one, and whatever
+-- the old one has done there may be done again. A caller who repeats the old idempotency key gets the new request.
+-- Where the kind requires keys, or makes one that still stands for the old request, the new one has one made of the id
+-- of the old. `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
   batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
-  code text default null, dry_run boolean default false, actor text default null,
+  code text default null, dry_run boolean default false, actor text default null, may_repeat boolean default false,
   out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
   out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
@@ -51,22 +51,11 @@ begin
       and r.req_status in ('failure', 'timed_out')
       and (redrive.kind is null or r.kind = redrive.kind)
       and (redrive.since is null or r.finished_at >= redrive.since)
-      and case
-        when redrive.code is not null then r.error ->> 'code' = redrive.code
-        when r.error ->> 'code' in ('cancelled', 'outcome_unknown') then false
-        -- Now, or when it was sent.
-        when r.tx_attempt > 0 then not exists (
-          select
-          from tidegate.policy_in_force as p
-          where p.kind = r.kind and p.stage = 'tx' and 'at_most_once' in (
-            p.semantics,
-            case when p.since > r.tx_in_flight_at then
-              (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics
-            end
-          )
-        )
-        else true
-      end
+      and case when redrive.code is null then r.error ->> 'code' is distinct from 'cancelled'
+        else r.error ->> 'code' = redrive.code end
+      and (may_repeat or tidegate.executed(r) = 'no' or exists (
+        select from tidegate.kind as k where k.name = r.kind and k.key_after_unknown = 'free'
+      ))
       and not exists (select from tidegate.redrive as v where v.request_id = r.id)
     order by r.id
     limit batch
@@ -95,9 +84,14 @@ begin
         from tidegate_internal.submit_requests(
           v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
           -- With a blank, which no key that comes over HTTP has.
-          (select array_agg('redrive ' || g.id order by g.id)
-           from unnest(v_group) as g(id)
-           join tidegate.kind as k on k.name = v_found.kinds[1] and k.key_mode = 'required'),
+          (select array_agg(
+             case when k.key_mode = 'required' or k.key_after_unknown <> 'free' and tidegate.executed(r) <> 'no'
+               then 'redrive ' || r.id end
+             order by r.id
+           )
+           from tidegate.request as r
+           join tidegate.kind as k on k.name = r.kind and k.key_mode <> 'caller'
+           where r.id = any(v_group)),
           array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
         ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place)
       ), linked as (

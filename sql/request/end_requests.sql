@@ -5,10 +5,11 @@
 -- request has no message to lock; its row names no lease token afterwards, so the holder's settle moves nothing.
 -- `p_causes` has the cause for each status of `p_from`; without `p_error`, the error is that of an operator's call. To
 -- end more than one request, call `lock_recovery_shared` first. `p_locked`: the caller has locked the messages and then
--- the rows; to wait for a message that was put back in between would be a deadlock.
+-- the rows; to wait for a message that was put back in between would be a deadlock. `p_taken_back`: the downstream has
+-- taken back its receipt, so the requests were not executed.
 create or replace function tidegate_internal.end_requests(
   p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb,
-  p_locked boolean default false
+  p_locked boolean default false, p_taken_back boolean default false
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
   set plan_cache_mode = force_generic_plan
@@ -49,12 +50,12 @@ begin
       req_status = p_to, previous_status = r.req_status, transition_no = r.transition_no + 1,
       finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null,
       cause = p_causes[array_position(p_from, r.req_status)],
-      error = tidegate_internal.with_last_error(
+      error = tidegate_internal.final_error(
         coalesce(
           p_error,
           tidegate_internal.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
         ),
-        r.error
+        r.error, r, case when p_taken_back then r.tx_attempt else r.tx_unsent end, not p_taken_back
       )
     from ordered as o
     where r.id = any(array[o.id])
@@ -62,6 +63,9 @@ begin
   )
   select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved
   from moved as m;
+  if p_taken_back then
+    perform tidegate_internal.establish(v_moved.ids, 'no', 'receipt_taken_back');
+  end if;
 
   for v_queue in
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q

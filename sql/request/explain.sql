@@ -6,6 +6,7 @@
 --   overdue                            its deadline has passed: the next sweep ends it
 --   no_message                         it has lost its place in the queue: `tidegate recover` brings it back
 --   held                               a worker holds it
+--   cancelling                         its cancel was requested while it is sent
 --   paused, stopped                    an operator has stopped the queue, or set its limit to 0
 --   lost                               its lease has run out: the next claim takes or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few
@@ -71,6 +72,7 @@ begin
             then ': ' || concat_ws(': ', v_request.error ->> 'code', v_request.error ->> 'message') end),
         jsonb_build_object(
           'finished_at', v_request.finished_at, 'cause', v_request.cause, 'error', v_request.error,
+          'executed', tidegate.executed(v_request),
           'checks', v_request.readiness_attempt, 'sends', v_request.tx_attempt, 'worker', v_request.worker
         )
       )

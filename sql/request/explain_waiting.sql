@@ -56,6 +56,12 @@ begin
           v_call, v_attempt, tidegate_internal.plain_time(v_lease.until)),
         jsonb_build_object('worker', v_lease.worker, 'until', v_lease.until, 'attempt', v_attempt, 'queue',
           v_queue.name)
+      ),
+      (
+        'cancelling', p_request.req_status = 'tx_in_flight' and p_request.cancel_requested_at is not null,
+        format('its cancel was requested at %s: unless this send succeeds, it ends as cancelled',
+          tidegate_internal.plain_time(p_request.cancel_requested_at)),
+        jsonb_build_object('cancel_requested_at', p_request.cancel_requested_at)
       )
     ) as r(reason, applies, sentence, figures)
     where r.applies;

@@ -33,8 +33,8 @@ begin
   outcome := coalesce(outcome, (
     select 'failed'
     from tidegate.request as r
-    where r.id = fail_request.id and r.error ->> 'code' = 'internal_error' and r.error ->> 'message' = reason
-      and r.req_status = 'failure'
+    where r.id = fail_request.id and r.req_status = 'failure' and r.error ->> 'code' = 'internal_error'
+      and starts_with(r.error ->> 'message', reason)
   ), case when req_status is null then 'unknown' else 'ended' end);
   perform set_config('tidegate.actor', v_actor_before, true);
   return next;

@@ -3,7 +3,8 @@
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
--- awaited, and writes a delivery for each request that ended and has a callback URL; so hand edits have both.
+-- awaited, what is known of the sends of a request that ended without an answer, and writes a delivery for each request
+-- that ended and has a callback URL; so hand edits have all three.
 --
 -- Skipped under `tidegate.announced = counted`: `claim_tx` makes only legal transitions, keeps them in the rows, and
 -- counts them itself; but inside another trigger it leaves the count to this one, which cannot tell its updates from
@@ -13,6 +14,7 @@ create or replace function tidegate_internal.request_history()
 declare
   -- With casts these are constants of the plan; without, each call would read the texts.
   v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}'::tidegate.request_status[];
+  v_failed constant tidegate.request_status[] := '{failure,timed_out}'::tidegate.request_status[];
   v_left   constant tidegate.request_status[] :=
     '{completed,timed_out,failure,receipt_received}'::tidegate.request_status[];
   v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
@@ -110,6 +112,16 @@ begin
       offset 0 -- computed once, not for each aggregate
     ) as e
     group by e.kind;
+
+    if v_steps.new && v_failed then
+      insert into tidegate.outcome (request_id, executed, source)
+      select r.id, case when e.evidence is null then 'unknown' else 'yes' end, coalesce(e.evidence, 'attempts')
+      from new_rows as r
+      cross join tidegate_internal.evidence(r.id, r.error) as e(evidence)
+      where r.req_status in ('failure', 'timed_out') and r.previous_status <> r.req_status
+        and r.tx_attempt > r.tx_unsent
+      on conflict do nothing;
+    end if;
 
     -- Nothing here raises: an invalid URL, written by hand, fails its delivery and not the request.
     if exists (select from tidegate.kind as k where k.callback_url is not null)

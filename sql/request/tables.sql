@@ -34,11 +34,12 @@
 --   tx_attempt: Sends begun; one released unsent is not counted.
 --   readiness_waits: Checks that were snoozed; the policy does not count them.
 --   checks_failing_since: Start of the current run of failed checks; or null.
---   tx_unsent: Sends that certainly did not leave; not counted by the policy.
+--   tx_unsent: Sends that certainly had no effect: did not leave, or were refused.
 --   response_threshold: How many shares complete it: its kind's at submit, or set at its check.
 --   queue: The queue of its current message; null when it has none.
 --   msg_id: Number of its message; a message counts only if its request names it.
 --   lease: Token of the claim that holds it; null: waiting, or out of the queue.
+--   cancel_requested_at: When its cancel was requested during a send; no other follows.
 --   submitted_at: When it was submitted.
 --   deadline_at: When it fails without a receipt; fixed at submit.
 --   readiness_deadline_at: When it times out if still queued; fixed at submit.
@@ -56,6 +57,14 @@
 --   response: The downstream's answer; of shares: {"shares": {part: response}}.
 --   error: Error of its end, or of its last attempt: {"code", "message", "retryable"}; perhaps details, last_error.
 --   callback_url: URL notified of its end; null: its kind's callback_url, if any.
+
+-- table outcome: What is known of requests that failed or timed out after a send that may have been executed.
+--   request_id: The request.
+--   executed: Whether the downstream has executed it: no, yes or unknown.
+--   source: Who knows: settle, response, receipt_taken_back; attempts: only that it was sent.
+--   at: Since when that is known.
+
+-- index outcome_unresolved_idx: Lists what is unknown.
 
 -- index request_deadline_at_idx: Serves expire_by_deadline, about one visit per row.
 

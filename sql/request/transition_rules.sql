@@ -21,7 +21,7 @@ create or replace function tidegate.transition_rules()
     ('{decrypt,proof,direct}', 'tx_in_flight', 'processing', '{recovered,send_retried,released}'),
     (
       '{decrypt,proof,direct}', 'tx_in_flight', 'failure',
-      '{rejected,outcome_unknown,internal_error,deadline_exceeded,attempts_exhausted}'
+      '{rejected,outcome_unknown,cancelled,internal_error,deadline_exceeded,attempts_exhausted}'
     ),
     ('{decrypt,direct}', 'receipt_received', 'completed', '{response}'),
     ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),

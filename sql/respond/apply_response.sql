@@ -64,7 +64,11 @@ begin
       end
     end
   where r.id = p_id;
-  return case v_cause when 'verdict_rejected' then 'rejected' else 'completed' end;
+  if v_cause = 'verdict_rejected' then
+    perform tidegate_internal.establish(array[p_id], 'yes', 'response');
+    return 'rejected';
+  end if;
+  return 'completed';
 end;
 $$;
 select tidegate_internal.plan_along_indexes('apply_response');

@@ -8,7 +8,8 @@ create or replace function tidegate.fail_receipt(id uuid, error jsonb)
   select exists (
     select from tidegate_internal.end_requests(
       array[fail_receipt.id], '{receipt_received}', 'failure', '{rejected}',
-      coalesce(fail_receipt.error, tidegate_internal.error_json('rejected', 'no reason given', false))
+      coalesce(fail_receipt.error, tidegate_internal.error_json('rejected', 'no reason given', false)),
+      p_taken_back => true
     )
   );
 $$;

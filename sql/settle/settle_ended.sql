@@ -22,8 +22,20 @@ begin
     set
       req_status = 'failure', previous_status = r.req_status, transition_no = r.transition_no + 1, cause = v_cause,
       finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null,
-      error = coalesce(p_errors[h.place], tidegate_internal.error_json(v_cause, 'no reason given', false))
-    from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
+      tx_unsent = r.tx_unsent + h.refused,
+      error = tidegate_internal.final_error(
+        coalesce(p_errors[h.place], tidegate_internal.error_json(v_cause, 'no reason given', false)), null, r,
+        r.tx_unsent + h.refused, false
+      )
+    from (
+      select
+        u.*,
+        -- A refused send had no effect, unless another call was made for it. One whose answer could not be stored was
+        -- executed.
+        (p_from = 'tx_in_flight' and coalesce(p_hedges[u.place], 0) = 0
+          and p_errors[u.place] ->> 'code' is distinct from 'unstorable_response')::integer as refused
+      from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as u(id, place, token, claimed)
+    ) as h
     where r.id = any(array[h.id]) and r.req_status = p_from
     returning
       r.id, r.kind, h.place, h.token, h.claimed,

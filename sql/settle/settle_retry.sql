@@ -11,7 +11,8 @@
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected,
 -- or outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the
 -- next attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the
--- policy's margin. Returns the status of each request that was still held.
+-- policy's margin; when its cancel was requested, but not after an effect that has failed. Returns the status of each
+-- request that was still held.
 create or replace function tidegate.settle_retry(
   leases tidegate.lease[], errors jsonb[], after interval[] default null,
   may_have_left boolean[] default null, took_ms integer[] default null,
@@ -32,22 +33,23 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, a.left_now, w.due as visible,
+      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, w.due as visible,
+      a.tx_unsent + (not a.left_now)::integer as tx_unsent,
       case
-        when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
+        when 'at_most_once' in ((a.policy).semantics, a.semantics) and a.left then 'outcome_unknown'
         when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
         when a.left_now and a.tx_attempt - a.tx_unsent >= (a.policy).attempts then 'attempts_exhausted'
         when w.due is null then 'deadline_exceeded'
+        when a.is_cancelled then 'cancelled'
         else 'send_retried'
       end as cause
     from (
       select
         r.id, r.tx_attempt, r.tx_unsent, r.deadline_at, h.msg_id, h.place, h.token, h.claimed, p.policy, t.first_at,
-        l.left_now,
-        -- So may have those before it, but at most once: then none was made after one that may.
-        l.left_now or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
-        tidegate.error_class(e.code) as class,
+        l.left_now, l.left_now or r.tx_attempt - 1 > r.tx_unsent as left, f.semantics, e.class,
         -- Tidegate's own errors are no answer that a policy lists.
+        -- What was executed can no longer be cancelled.
+        r.cancel_requested_at is not null and e.code <> 'effect_failed' as is_cancelled,
         e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
         as h(id, msg_id, place, token, claimed)
@@ -57,8 +59,15 @@ begin
         select case when f.since <= r.tx_in_flight_at then f
           else tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
-      cross join lateral (select coalesce(may_have_left[h.place], true) as left_now) as l
-      cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
+      cross join lateral (
+        select c.code, tidegate.error_class(c.code) as class
+        from (select coalesce(errors[h.place] ->> 'code', 'other') as code) as c
+      ) as e
+      cross join lateral (
+        -- A refused send had no effect, unless another call was made for it.
+        select coalesce(may_have_left[h.place], true)
+          and not (e.class = '4xx' and coalesce(settle_retry.hedges[h.place], 0) = 0) as left_now
+      ) as l
       cross join lateral (
         select case
           when r.tx_attempt <= 1 then r.tx_in_flight_at
@@ -82,18 +91,25 @@ begin
       req_status = (case j.cause when 'send_retried' then 'processing' else 'failure' end)::tidegate.request_status,
       previous_status = r.req_status, transition_no = r.transition_no + 1, cause = j.cause,
       finished_at = case when j.cause <> 'send_retried' then v_now end,
-      tx_unsent = r.tx_unsent + (not j.left_now)::integer,
+      tx_unsent = j.tx_unsent,
+      cancel_requested_at = case when j.cause <> 'send_retried' then r.cancel_requested_at end,
       lease = null, queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
-        when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null)
-          then errors[j.place]
-        else tidegate_internal.with_last_error(
+        when j.cause = 'send_retried' then errors[j.place]
+        when j.cause = 'rejected' then tidegate_internal.final_error(
+          coalesce(errors[j.place], tidegate_internal.error_json('rejected', 'no reason given', false)), null, r,
+          j.tx_unsent, false
+        )
+        when j.cause = 'cancelled' then tidegate_internal.final_error(
+          tidegate_internal.error_json('cancelled', 'cancelled', false), errors[j.place], r, j.tx_unsent
+        )
+        else tidegate_internal.final_error(
           tidegate_internal.error_json(
             j.cause, format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
-            j.cause not in ('outcome_unknown', 'rejected')
+            true
           ),
-          errors[j.place]
+          errors[j.place], r, j.tx_unsent
         )
       end
     from judged as j

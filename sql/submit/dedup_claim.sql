@@ -1,8 +1,8 @@
 -- dedup_claim: Makes an idempotency key stand for `p_id`, unless it stands for a request already.
 --
--- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
--- window, a failure or a timeout), else the earlier request's. Of two concurrent first submissions one waits for the
--- other here and then finds its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope
+-- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again, because the key
+-- is free), else the earlier request's. Of two concurrent first submissions one waits for the other here and then finds
+-- its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope
 -- is a made key, to be stored in buckets of `p_bucket`, and then under its lock (see `lock_names`).
 create or replace function tidegate_internal.dedup_claim(
   p_scope text, p_key text, p_fingerprint bytea, p_window interval, p_id uuid,
@@ -15,6 +15,7 @@ declare
   v_known uuid;
   v_found record;
   v_seen  tidegate.dedup;
+  v_old   uuid[];
 begin
   loop
     v_now := tidegate.clock();
@@ -35,15 +36,36 @@ begin
     insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
     values (
       p_scope, v_key, coalesce(p_fingerprint, ''), p_id, v_now, p_window,
-      (v_now at time zone 'UTC' + p_window) at time zone 'UTC'
+      tidegate_internal.window_end(v_now, p_window)
     )
     on conflict (scope, key) do update
     set fingerprint = excluded.fingerprint, request_id = excluded.request_id,
         first_seen = excluded.first_seen, dedup_window = excluded.dedup_window, expires_at = excluded.expires_at
     where d.request_id = v_seen.request_id and d.expires_at = v_seen.expires_at;
-    if found then
-      return p_id;
+    if not found then
+      continue;
     end if;
+
+    v_old := case
+      when p_key is null then array(
+        select d.request_id from tidegate.dedup as d where d.scope = p_scope and d.request_id <> p_id
+      )
+      else array[]::uuid[]
+    end || v_seen.request_id;
+    if v_old <> '{null}' then
+      -- Until here it could be established that an earlier request was executed; from here on it waits for this one.
+      perform tidegate_internal.lock_lineage(v_old);
+      v_known := coalesce(
+        tidegate_internal.dedup_target(v_seen, v_now),
+        case when p_key is null then tidegate_internal.dedup_find_made(p_scope, p_fingerprint, v_now) end
+      );
+      if v_known is not null then
+        delete from tidegate.dedup as d where d.scope = p_scope and d.key = v_key;
+        insert into tidegate.dedup select v_seen.* where v_seen.request_id is not null;
+        return v_known;
+      end if;
+    end if;
+    return p_id;
   end loop;
 end;
 $$;

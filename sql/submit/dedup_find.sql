@@ -1,8 +1,7 @@
 -- dedup_find: The request that an idempotency key stands for now, or null when it stands for none.
 --
--- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
--- been removed; then for the request that it was redriven as, if any. Raises TG004 when it stands for a request with
--- another payload; a null fingerprint fits any. A plain read: a duplicate writes nothing.
+-- Raises TG004 when it stands for a request with another payload; a null fingerprint fits any. A plain read: a
+-- duplicate writes nothing.
 create or replace function tidegate_internal.dedup_find(
   p_scope text, p_key text, p_fingerprint bytea, p_now timestamptz,
   out request_id uuid, out seen tidegate.dedup
@@ -10,10 +9,10 @@ create or replace function tidegate_internal.dedup_find(
   language plpgsql stable as $$
 begin
   select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = p_key;
-  if seen.request_id is null or p_now >= seen.expires_at then
+  if seen.request_id is null then
     return;
   end if;
-  request_id := tidegate_internal.dedup_target(seen.request_id);
+  request_id := tidegate_internal.dedup_target(seen, p_now);
   if request_id is not null and nullif(seen.fingerprint, '') <> p_fingerprint then
     raise exception using errcode = 'TG004',
       message = format('idempotency key "%s" was used for request %s with another payload', p_key, seen.request_id),

@@ -7,11 +7,11 @@ create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fin
 declare
   v_seen record;
 begin
-  select s.request_id, d.fingerprint into v_seen
-  from (select * from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
-  cross join lateral tidegate_internal.dedup_target(d.request_id) as s(request_id)
-  where p_now < d.expires_at and s.request_id is not null
-  order by d.first_seen desc
+  select s.request_id, (d.row).fingerprint into v_seen
+  from (select d as row from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
+  cross join lateral tidegate_internal.dedup_target(d.row, p_now) as s(request_id)
+  where s.request_id is not null
+  order by (d.row).first_seen desc
   limit 1;
   if nullif(v_seen.fingerprint, '') <> p_fingerprint then
     raise exception using errcode = 'TG004',

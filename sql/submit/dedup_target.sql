@@ -1,24 +1,28 @@
--- dedup_target: The request that a key now stands for: the one it was accepted with, or the one that this was redriven
--- as.
+-- dedup_target: The request that a stored idempotency key stands for at an instant; null: the key is free.
 --
--- Null when that has failed or timed out, too, or is gone: then the key stands for none.
-create or replace function tidegate_internal.dedup_target(p_id uuid)
+-- It is the newest for which the key stands (see `key_stands`), of the request that it was accepted with, and those
+-- that this was redriven as.
+create or replace function tidegate_internal.dedup_target(p_key tidegate.dedup, p_now timestamptz)
   returns uuid language plpgsql stable as $$
 declare
-  v_id     uuid := p_id;
+  v_id     uuid := p_key.request_id;
+  v_stands boolean;
   v_failed boolean;
+  v_target uuid;
 begin
   -- Bounded: links written by hand may lead round in a circle.
   for v_step in 1 .. 1000 loop
-    select r.req_status in ('failure', 'timed_out') into v_failed from tidegate.request as r where r.id = v_id;
-    if not v_failed then
-      return v_id;
+    select tidegate_internal.key_stands(r, p_key, p_now), r.req_status in ('failure', 'timed_out')
+    into v_stands, v_failed
+    from tidegate.request as r
+    where r.id = v_id;
+    if v_stands then
+      v_target := v_id;
     end if;
+    exit when v_failed is not true;
     select v.redriven_as into v_id from tidegate.redrive as v where v.request_id = v_id;
-    if v_id is null then
-      return null;
-    end if;
+    exit when v_id is null;
   end loop;
-  return null;
+  return v_target;
 end;
 $$;

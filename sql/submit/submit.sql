@@ -82,8 +82,9 @@ begin
       insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
       select
         tidegate_internal.key_scope(t.kind, t.key_scope, submit.submitter), idempotency_key,
-        case same_key when 'compare' then tidegate_internal.fingerprint(submit.payload, t.set_paths) else '' end,
-        submit.id, v_now, t.dedup_window, (v_now at time zone 'UTC' + t.dedup_window) at time zone 'UTC'
+        case when same_key = 'compare' and t.compares_payloads
+          then tidegate_internal.fingerprint(submit.payload, t.set_paths) else '' end,
+        submit.id, v_now, t.dedup_window, tidegate_internal.window_end(v_now, t.dedup_window)
       from tidegate.submit_terms as t
       where t.kind = submit.kind
       on conflict on constraint dedup_pkey do nothing

@@ -2,9 +2,9 @@
 -- the batch.
 --
 -- The same key and payloads, in the same order, are the same batch: each request has a key of its own, made of the
--- batch's key and the payload's place in it. So a repeated call replays each request, and submits again only those that
--- have failed or timed out since. Returns and raises as `submit_batch` does, and TG004 when the key stands for a batch
--- with other payloads, or, unless its first request has failed or timed out, with more or fewer.
+-- batch's key and the payload's place in it. So a repeated call replays each request, and submits again only those
+-- whose keys are free again. Returns and raises as `submit_batch` does, and TG004 when the key stands for a batch with
+-- other payloads, or, as long as the key of its first request stands, with more or fewer.
 create or replace function tidegate.submit_batch_once(
   kind text, payloads jsonb[], idempotency_key text, submitter text default null,
   admission text default 'enforce'
@@ -35,15 +35,13 @@ begin
   );
 
   -- The requests' keys do not show that a batch is longer or shorter than the first one: so the batch's key stands for
-  -- the first request, with the fingerprint of all payloads. When that request has failed or timed out, a repeated call
+  -- the first request, with the fingerprint of all payloads. When that request's key is free again, a repeated call
   -- stores its own fingerprint. Of two concurrent calls one has waited for the other at the first request's key, so
-  -- that none waits here. A refused batch stores nothing: the first key is then unknown or expired, or stands for a
-  -- request that has failed or timed out.
+  -- that none waits here. A refused batch stores nothing: the first key is then unknown or free.
   select d.request_id into v_first
   from tidegate.dedup as d
-  join tidegate.request as r on r.id = d.request_id and r.req_status not in ('failure', 'timed_out')
-  where d.scope = v_scope and d.key = v_key || ' 1'
-    and d.expires_at > tidegate.clock() and cardinality(submit_batch_once.payloads) > 0;
+  where d.scope = v_scope and d.key = v_key || ' 1' and cardinality(submit_batch_once.payloads) > 0
+    and tidegate_internal.dedup_target(d, tidegate.clock()) is not null;
   if found then
     perform tidegate_internal.dedup_claim(
       v_scope, v_key,
@@ -51,7 +49,7 @@ begin
         (select jsonb_agg(tidegate_internal.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
          from tidegate.kind as k
          cross join unnest(submit_batch_once.payloads) with ordinality as p(payload, place)
-         where k.name = submit_batch_once.kind),
+         where k.name = submit_batch_once.kind and k.key_compares = 'payload'),
         null
       ),
       (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'),

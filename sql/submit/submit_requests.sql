@@ -112,7 +112,7 @@ begin
   v_keyed := v_keyed or v_made is not null;
   if v_keyed then
     v_prints := array(
-      select case when num_nonnulls(p.key, p.made) > 0 and p_same_key = 'compare'
+      select case when num_nonnulls(p.key, p.made) > 0 and p_same_key = 'compare' and v_kind.key_compares = 'payload'
         then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
       from unnest(p_payloads, p_keys, v_made) with ordinality as p(payload, key, made, place)
       order by p.place

@@ -6,10 +6,10 @@
 --   fingerprint: SHA-256 of the payload in canonical form; empty: the key stands for any payload.
 --   request_id: The request that the key stands for.
 --   first_seen: When that request was accepted.
---   dedup_window: How long the key stands for it, by the policy of that time.
---   expires_at: Until when the key stands for its request: first_seen + dedup_window.
+--   dedup_window: How long the key stands for an ended request, by the policy of the submission.
+--   expires_at: When to examine whether the key still stands; not before its window is over.
 
--- index dedup_expires_at_idx: Finds expired keys, oldest first.
+-- index dedup_expires_at_idx: Finds the keys to examine, the longest due first.
 
 -- table submission_sample: Append-only: submissions of a kind since its last row, for ten minutes.
 --   kind: The kind.
@@ -39,3 +39,4 @@
 --   eta_first: See eta_line: its first, in millionths.
 --   eta_each: See eta_line: its each, in millionths.
 --   eta_below: See eta_line: its below, in millionths; null: nothing leaves the queue.
+--   compares_payloads: Whether a known key is refused with another payload.

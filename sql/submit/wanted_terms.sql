@@ -10,7 +10,7 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
     k.key_mode <> 'caller', k.key_scope, p.dedup_window,
     exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
     exists (select from tidegate.gate as c where c.submitter is not null),
-    s.min_seconds, s.max_seconds, m.first, m.each, m.below
+    s.min_seconds, s.max_seconds, m.first, m.each, m.below, k.key_compares = 'payload'
   from tidegate.kind as k
   join tidegate.queue as q on q.name = k.tx_queue
   join tidegate.gate as e on e.queue = k.tx_queue

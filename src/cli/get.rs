@@ -49,6 +49,7 @@ fn as_json(outlook: &Outlook) -> Value {
         "result": outlook.response,
         "error": outlook.error,
         "last_error": outlook.last_error,
+        "executed": outlook.executed,
         "redriven_as": outlook.redriven_as,
     })
 }
@@ -67,6 +68,9 @@ fn print(outlook: &Outlook, before: &str) {
             line += &format!(": position {position} in {queue}");
         }
         line += &format!("; ask again in {} s", seconds(outlook));
+    }
+    if let Some(executed) = outlook.executed.filter(|_| outlook.status != Status::Completed) {
+        line += &format!("; executed: {executed}");
     }
     outln!("{line}");
     let error = outlook.error.as_ref().filter(|_| outlook.status != Status::Completed);

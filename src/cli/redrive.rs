@@ -15,8 +15,7 @@ use crate::store::{Redrive as Step, Store};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each request is submitted again once at most. For the downstream the new one is another request: the effects of the \
-                  old one may be repeated.\n\
+    after_help = "Each request is submitted again once at most. For the downstream the new one is another request.\n\
                   Exit status: 0 all were submitted, 3 some are left (the gates refused them, or they cannot be submitted any \
                   more), 1 error."
 )]
@@ -27,10 +26,12 @@ pub(super) struct Redrive {
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
     #[arg(long, value_parser = Since::parse)]
     since: Option<Since>,
-    /// Only errors of this code; without it, all but `cancelled`, `outcome_unknown`, and requests whose at-most-once
-    /// send began
+    /// Only errors of this code; without it, all but `cancelled`
     #[arg(long)]
     code: Option<String>,
+    /// Also requests that were, or may have been, executed: their effects may be repeated
+    #[arg(long)]
+    may_repeat: bool,
     /// Submit this many at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
@@ -82,6 +83,7 @@ impl Redrive {
             kind: self.kind.as_deref(),
             since: Since::resolve(self.since, store).await?,
             code: self.code.as_deref(),
+            may_repeat: self.may_repeat,
         };
 
         let result = self.batches(store, step, &mut summary).await;

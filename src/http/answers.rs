@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::openapi::schemas::{self, ErrorDocument};
 use crate::{
-    request::{RequestError, RequestId, Status},
+    request::{Executed, RequestError, RequestId, Status},
     retry_after::RetryAfter,
     store::{Eta, Outlook, Ticket},
 };
@@ -44,6 +44,10 @@ pub(super) struct InProgress {
     /// How many waiting requests are before it in its queue; null: it is in none.
     #[schema(minimum = 0, required)]
     position: Option<i64>,
+    /// There when its cancel was requested during a send: unless that succeeds, it ends as cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cancelling: Option<bool>,
 }
 
 /// A request that has ended.
@@ -63,6 +67,8 @@ pub(crate) struct Succeeded {
     job_id: RequestId,
     /// Its status.
     state: Status,
+    #[schema(schema_with = schemas::executed_yes)]
+    executed: Executed,
     /// The downstream's response.
     #[schema(value_type = schemas::Json)]
     result: Option<Box<RawValue>>,
@@ -77,6 +83,9 @@ pub(crate) struct Unsuccessful {
     job_id: RequestId,
     /// Its status.
     state: Status,
+    /// Whether the downstream has executed it; unknown: it was sent, and what came of it is not known.
+    #[schema(schema_with = schemas::executed)]
+    executed: Executed,
     #[schema(value_type = ErrorDocument)]
     error: RequestError,
     /// The job as which an operator has submitted it again, after it had failed or timed out.
@@ -128,6 +137,7 @@ impl InProgress {
     pub(super) fn of(outlook: &Outlook) -> Self {
         Self {
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
+            cancelling: outlook.cancelling.then_some(true),
             ..Self::new(outlook.id, outlook.status, outlook.eta, outlook.position)
         }
     }
@@ -142,6 +152,7 @@ impl InProgress {
             eta_p90: eta.and_then(|eta| eta.p90).map(tenths),
             elapsed_seconds: None,
             position,
+            cancelling: None,
         }
     }
 }
@@ -149,8 +160,15 @@ impl InProgress {
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        let redriven_as = outlook.redriven_as;
-        Self::new(outlook.id, outlook.status, outlook.response, outlook.error, redriven_as)
+        let (executed, redriven_as) = (outlook.executed, outlook.redriven_as);
+        Self::new(
+            outlook.id,
+            outlook.status,
+            outlook.response,
+            outlook.error,
+            executed,
+            redriven_as,
+        )
     }
 
     pub(crate) fn new(
@@ -158,20 +176,24 @@ impl Ended {
         state: Status,
         response: Option<Box<RawValue>>,
         error: Option<RequestError>,
+        executed: Option<Executed>,
         redriven_as: Option<RequestId>,
     ) -> Self {
         let status = state.into();
+        let executed = executed.unwrap_or(Executed::Unknown);
         match error {
             None if state == Status::Completed => Self::Succeeded(Succeeded {
                 status,
                 job_id,
                 state,
+                executed,
                 result: response,
             }),
             error => Self::Unsuccessful(Unsuccessful {
                 status,
                 job_id,
                 state,
+                executed,
                 error: error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
                 redriven_as,
             }),

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State, response::Response};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,31 +52,38 @@ pub(super) async fn poll(
     Ok(wait.applied(answers::answer(outlook)))
 }
 
-/// Cancel a request that was not sent yet.
+/// Cancel a request.
 ///
-/// 200 when the request will not be sent (also when it was cancelled before, so that a repeated call gets the same
-/// answer), 409 when it was sent or has ended.
+/// 200 when it has ended as cancelled (also before, so that a repeated call gets the same answer); its error says whether
+/// an earlier send may have been executed. 202 when it is being sent: unless that succeeds, it ends as cancelled, so poll
+/// it. 409 when the downstream took it, or it has ended otherwise.
 #[utoipa::path(
     delete,
     path = "/v1/{kind}/{job_id}",
     params(JobPath),
     responses(
-        (status = 200, description = "The request will not be sent", body = CancelledJob),
+        (status = 200, description = "The request was cancelled", body = CancelledJob),
+        (status = 202, description = "The request is being sent: poll it", body = InProgress),
         Refusals<(Call, OfJob, Cancelling)>,
     ),
 )]
-pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<Json<CancelledJob>, Problem> {
+pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
     job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
         Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(
-            "the request is {status}; only a request that is queued or processing can be cancelled"
+            "the request is {status}; only a request that waits or is being sent can be cancelled"
         ))),
         Cancelled::Unknown => Err(unknown(job.id)),
+        // It may have ended meanwhile.
+        Cancelled::Cancelling => {
+            let outlook = api.store.outlook(job.id).await?.ok_or_else(|| unknown(job.id))?;
+            Ok(answers::answer(outlook))
+        }
         Cancelled::Cancelled => {
             let (job_id, state) = (job.id, Status::Failure);
             api.moved(job_id, state);
             let outcome = "cancelled";
-            Ok(Json(CancelledJob { outcome, job_id, state }))
+            Ok(Json(CancelledJob { outcome, job_id, state }).into_response())
         }
     }
 }

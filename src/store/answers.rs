@@ -46,9 +46,11 @@ pub struct Responded {
 /// The outcome of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It will not be sent.
+    /// It will not be sent, or not again.
     Cancelled,
-    /// It was sent already, or has ended.
+    /// A worker is sending it; unless that succeeds, it ends as cancelled.
+    Cancelling,
+    /// The downstream took it, or it has ended.
     NotCancellable(Status),
     /// There is no such request.
     Unknown,
@@ -109,7 +111,7 @@ impl Store {
         run!(self, fetch_optional query_scalar "fail_receipt.sql"(id.map(|id| id.0), reference, error.to_json()))
     }
 
-    /// Cancels a request that was not sent yet: `tidegate.cancel`.
+    /// Cancels a request that waits, or ends one that is being sent unless that succeeds: `tidegate.cancel`.
     ///
     /// # Errors
     ///
@@ -118,6 +120,7 @@ impl Store {
         let (outcome, status): (String, Option<Status>) = run!(self, fetch_one query_as "cancel.sql"(id.0))?;
         Ok(match (outcome.as_str(), status) {
             ("cancelled", _) => Cancelled::Cancelled,
+            ("cancelling", _) => Cancelled::Cancelling,
             (_, Some(status)) => Cancelled::NotCancellable(status),
             (_, None) => Cancelled::Unknown,
         })

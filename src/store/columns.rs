@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     adaptive_timeout::BestCase,
     api_key::{KeyHash, Scope},
-    request::{JsonText, RequestError, RequestId, Stage, Status, UnknownWord},
+    request::{Executed, JsonText, RequestError, RequestId, Stage, Status, UnknownWord},
     retry_after::RetryAfter,
 };
 
@@ -49,6 +49,7 @@ macro_rules! column_type {
 column_type!(RequestId, Uuid, |id| Ok::<_, Infallible>(Self(id)));
 column_type!(Status, String, |word| word.parse());
 column_type!(Stage, String, |word| word.parse());
+column_type!(Executed, String, |word| word.parse());
 column_type!(Scope, String, |word| word.parse());
 column_type!(BestCase, String, |word| word.parse());
 column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(

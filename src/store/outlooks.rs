@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    request::{RequestError, RequestId, Status},
+    request::{Executed, RequestError, RequestId, Status},
     retry_after::RetryAfter,
 };
 
@@ -79,6 +79,10 @@ pub struct Outlook {
     pub error: Option<RequestError>,
     /// The error of its last check or send, if a deadline, its attempts or an operator ended it after that had failed.
     pub last_error: Option<RequestError>,
+    /// Whether it is being sent, and ends as cancelled unless that succeeds.
+    pub cancelling: bool,
+    /// Whether the downstream has executed it, once it has ended.
+    pub executed: Option<Executed>,
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
@@ -107,6 +111,8 @@ impl FromRow<'_, PgRow> for Outlook {
             response: json(row, "response")?,
             error: row.try_get("error")?,
             last_error: row.try_get("last_error")?,
+            cancelling: row.try_get("cancelling")?,
+            executed: row.try_get("executed")?,
             submitter: row.try_get("submitter")?,
             is_shared: row.try_get("is_shared")?,
             redriven_as: row.try_get("redriven_as")?,

@@ -136,9 +136,10 @@ pub struct Redrive<'a> {
     pub kind: Option<&'a str>,
     /// Only requests that ended then or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only errors of this code; none: all but requests that were cancelled, or may have been sent and must not be sent
-    /// twice.
+    /// Only errors of this code; none: all but `cancelled`.
     pub code: Option<&'a str>,
+    /// Also requests that were, or may have been, executed.
+    pub may_repeat: bool,
 }
 
 /// One batch of `redrive`.
@@ -287,7 +288,7 @@ impl Store {
     /// Unknown kind, a gate that is too busy to count, a database error.
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
         run!(self, fetch_one query_as "redrive.sql"(
-            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref()
+            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat
         ))
     }
 

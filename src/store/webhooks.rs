@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    request::{RequestError, RequestId, Status},
+    request::{Executed, RequestError, RequestId, Status},
 };
 
 /// A claimed delivery.
@@ -54,6 +54,8 @@ pub struct Delivery {
     pub error: Option<RequestError>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
+    /// Whether the downstream has executed it.
+    pub executed: Option<Executed>,
 }
 
 /// The outcome of one attempt.

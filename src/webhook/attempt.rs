@@ -115,6 +115,7 @@ fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
             delivery.status,
             delivery.response,
             delivery.error,
+            delivery.executed,
             None,
         ),
         // In kebab case, as in paths.

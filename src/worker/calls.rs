@@ -141,8 +141,8 @@ impl Call {
         }
     }
 
-    /// Calls, and hedges as the policy allows: the first answer counts, and the other calls are dropped. A learned
-    /// timeout takes a sample of it.
+    /// Calls, and hedges as the policy allows: the first answer counts, and the other calls are dropped. A refusal counts
+    /// when no other call is left that may succeed. A learned timeout takes a sample of the answer.
     async fn call<F>(&self, call: impl Fn() -> F + Sync, timed_out: impl FnOnce(Duration) -> Outcome) -> Settle<Outcome>
     where
         F: Future<Output = Result<Outcome, Outcome>> + Send,
@@ -159,7 +159,7 @@ impl Call {
             };
             self.share.set(hedging.share);
             let ends = began + limit;
-            let may_start = |_| self.may_hedge(ends);
+            let may_start = |_| async { !failed.have_refused() && self.may_hedge(ends).await };
             let numbered = |number| {
                 if number > 0 {
                     hedges.store(number, Ordering::Relaxed);
@@ -167,12 +167,13 @@ impl Call {
                 }
                 let call = call();
                 let failed = &failed;
-                async move { call.await.inspect_err(|outcome| failed.note(outcome)) }
+                async move { answers::of_hedged(call.await).inspect_err(|outcome| failed.note(outcome)) }
             };
-            Box::pin(hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered))
-                .await
-                .outcome
-                .map_err(|outcome| failed.merge_into(outcome))
+            let hedged = hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered);
+            match Box::pin(hedged).await.outcome {
+                Ok(outcome) => Ok(outcome),
+                Err(outcome) => failed.merge(outcome),
+            }
         };
         let called = tokio::time::timeout(limit, answered).await;
         let took = began.elapsed();

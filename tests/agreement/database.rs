@@ -286,7 +286,7 @@ impl Database {
                 format!("select expired::text from tidegate.{duty}()")
             }
             Command::SweepInbox => "select tidegate.sweep_inbox()::text".to_owned(),
-            Command::ExpireKeys => "select tidegate.expire_keys()::text".to_owned(),
+            Command::ExpireKeys => "select expired::text from tidegate.expire_keys()".to_owned(),
             Command::LookAtGates => "select tidegate.gates_evaluate()::text".to_owned(),
             Command::RemoveStrays { queue } => {
                 format!(

@@ -20,8 +20,10 @@ with mine as (
   left join mine as r on r.id = l.id
 )
 select format(
-  '%s %s checks %s attempts %s parts %s early %s late %s awaited %s: %s',
-  r.number, r.req_status, r.readiness_attempt, r.tx_attempt,
+  '%s %s executed %s checks %s attempts %s parts %s early %s late %s awaited %s: %s',
+  r.number, r.req_status,
+  (select coalesce(tidegate.executed(q), '-') from tidegate.request as q where q.id = r.id),
+  r.readiness_attempt, r.tx_attempt,
   (select count(*) from tidegate.response_part as p where p.request_id = r.id),
   count(i.id) filter (where not i.late), count(i.id) filter (where i.late),
   (select count(*) = 1 from tidegate.awaiting_response as a where a.request_id = r.id)::text,
@@ -53,8 +55,9 @@ group by g.queue, g.state, g.forced
 
 union all
 select format(
-  '%s %s %s%s', d.scope, substring(d.key from ' (.*)$'), coalesce(r.number::text, '?'),
-  case when d.expires_at <= clock_timestamp() then ' expired' else '' end
+  '%s %s %s%s%s', d.scope, substring(d.key from ' (.*)$'), coalesce(r.number::text, '?'),
+  case when d.expires_at <= clock_timestamp() then ' due' else '' end,
+  case when tidegate_internal.dedup_target(d, clock_timestamp()) is null then ' free' else '' end
 )
 from tidegate.dedup as d
 left join mine as r on r.id = d.request_id

@@ -61,8 +61,12 @@ pub struct Request {
     /// Checks of those that said "not yet".
     waits: u32,
     attempts: u32,
-    /// Sends of those that certainly did not leave.
+    /// Sends of those that certainly had no effect.
     unsent: u32,
+    /// Whether its cancel was requested while it was sent.
+    is_cancelled: bool,
+    /// What is known of the sends of a request that ended in failure or timed out.
+    executed: &'static str,
     /// Where it is: its message waits there, or is under its lease, or should be.
     place: Option<(Queue, u64)>,
     /// The token of the claim that took its message.
@@ -112,7 +116,10 @@ struct Gate {
 struct Known {
     request: usize,
     payload: u8,
-    expired: bool,
+    /// Whether its window since the acceptance is over.
+    is_over: bool,
+    /// Whether maintenance has to examine it.
+    is_due: bool,
 }
 
 /// A response that was kept.
@@ -148,6 +155,11 @@ fn is_checked(kind: usize) -> bool {
 
 fn is_at_most_once(kind: usize) -> bool {
     KINDS[kind] == "input_proof"
+}
+
+/// Whether the key of what may have been executed is free: those of decryptions.
+fn is_repeatable(kind: usize) -> bool {
+    is_checked(kind)
 }
 
 fn entry(kind: usize) -> Queue {
@@ -194,7 +206,10 @@ impl Model {
             Command::SweepInbox => Ok(vec![self.sweep_inbox().to_string()]),
             Command::ExpireKeys => {
                 let before = self.keys.len();
-                self.keys.retain(|_, known| !known.expired);
+                let mut keys = std::mem::take(&mut self.keys);
+                keys.retain(|_, known| !known.is_due || self.stands(known));
+                keys.values_mut().for_each(|known| known.is_due = false);
+                self.keys = keys;
                 Ok(vec![(before - self.keys.len()).to_string()])
             }
             Command::Recover { all, force } => self.recover(*all, *force),
@@ -307,9 +322,31 @@ impl Model {
     }
 
     fn go(&mut self, request: usize, status: Status, cause: &'static str) {
-        let request = &mut self.requests[request];
-        request.status = status;
-        request.causes.push(cause);
+        let is_answered = self.inbox.iter().any(|kept| {
+            let is_its = kept.late || !kept.by_reference || self.requests[request].has_reference;
+            kept.to == request && is_its && kept.part.is_none()
+        });
+        let row = &mut self.requests[request];
+        row.status = status;
+        row.causes.push(cause);
+        if matches!(status, Status::Failure | Status::TimedOut) {
+            row.executed = match (row.attempts > row.unsent, is_answered) {
+                (false, _) => "no",
+                (true, true) => "yes",
+                (true, false) => "unknown",
+            };
+        }
+    }
+
+    /// Whether a key stands for its request still.
+    fn stands(&self, known: &Known) -> bool {
+        let row = &self.requests[known.request];
+        match row.status {
+            Status::Completed => !known.is_over,
+            // The window since such an end is never over here.
+            Status::Failure | Status::TimedOut => row.executed != "no" && !is_repeatable(row.kind),
+            _ => true,
+        }
     }
 
     fn depth(&self, queue: Queue) -> usize {
@@ -405,6 +442,8 @@ impl Model {
             waits: 0,
             attempts: 0,
             unsent: 0,
+            is_cancelled: false,
+            executed: "-",
             place: Some((queue, number)),
             lease: None,
             readiness_deadline_passed: false,
@@ -438,10 +477,9 @@ impl Model {
     fn submit(&mut self, order: &Order) -> Answer {
         let kind = order.kind;
         let key = order.key.map(|key| (kind, order.submitter, key));
-        let known = key.and_then(|key| self.keys.get(&key)).filter(|known| {
-            let status = self.requests[known.request].status;
-            !known.expired && !matches!(status, Status::TimedOut | Status::Failure)
-        });
+        let known = key
+            .and_then(|key| self.keys.get(&key))
+            .filter(|known| self.stands(known));
         let known = match known {
             Some(known) if known.payload != order.payload => return Err("TG004"),
             known => known.map(|known| known.request),
@@ -461,7 +499,8 @@ impl Model {
                 let known = Known {
                     request,
                     payload: order.payload,
-                    expired: false,
+                    is_over: false,
+                    is_due: false,
                 };
                 self.keys.insert(key, known);
             }
@@ -564,7 +603,7 @@ impl Model {
             let row = &self.requests[request];
             let failure = match row.status {
                 Status::TxInFlight if is_at_most_once(row.kind) => Some("outcome_unknown"),
-                Status::TxInFlight => self.cannot_be_sent(request),
+                Status::TxInFlight => self.cannot_be_sent(request).or(row.is_cancelled.then_some("cancelled")),
                 _ => None,
             };
             if let Some(cause) = failure {
@@ -705,7 +744,10 @@ impl Model {
         for &request in &held {
             match sent {
                 Sent::Receipt { reference, answered } => self.receipt(request, reference, answered),
-                Sent::Rejected => self.finish(request, Status::Failure, "rejected"),
+                Sent::Rejected => {
+                    self.requests[request].unsent += 1;
+                    self.finish(request, Status::Failure, "rejected");
+                }
                 Sent::Retry { wait, code, left } => self.retry(request, wait, code, left),
             }
         }
@@ -745,20 +787,25 @@ impl Model {
     fn retry(&mut self, request: usize, wait: Wait, code: &'static str, left: Option<bool>) {
         let row = &self.requests[request];
         let at_most_once = is_at_most_once(row.kind);
-        let left_now = left.unwrap_or(true);
-        let left = left_now || (row.attempts > 1 && !at_most_once);
+        let is_refused = code.starts_with("http_4") && !is_retried(code);
+        let left_now = left.unwrap_or(true) && !is_refused;
+        let left = left_now || row.attempts - 1 > row.unsent;
+        let (attempts, is_cancelled, deadline_passed) =
+            (row.attempts - row.unsent, row.is_cancelled, row.deadline_passed);
+        self.requests[request].unsent += u32::from(!left_now);
         let cause = if at_most_once && left {
             "outcome_unknown"
-        } else if code.starts_with("http_4") && !is_retried(code) {
+        } else if is_refused {
             "rejected"
         } else if !is_retried(code) {
             if left { "outcome_unknown" } else { "rejected" }
-        } else if left_now && row.attempts - row.unsent >= ATTEMPTS {
+        } else if left_now && attempts >= ATTEMPTS {
             "attempts_exhausted"
-        } else if wait == Wait::TooLong || row.deadline_passed {
+        } else if wait == Wait::TooLong || deadline_passed {
             "deadline_exceeded"
+        } else if is_cancelled {
+            "cancelled"
         } else {
-            self.requests[request].unsent += u32::from(!left_now);
             self.go(request, Status::Processing, "send_retried");
             self.put_back(request, wait != Wait::None);
             return;
@@ -775,12 +822,20 @@ impl Model {
         for &request in &held {
             match queue {
                 Queue::Readiness => self.requests[request].checks -= 1,
-                Queue::Tx => {
-                    self.go(request, Status::Processing, "released");
-                    self.requests[request].attempts -= 1;
+                Queue::Tx if self.requests[request].is_cancelled => {
+                    self.requests[request].unsent += 1;
+                    self.finish(request, Status::Failure, "cancelled");
+                    continue;
                 }
+                Queue::Tx => self.requests[request].attempts -= 1,
+            }
+            if queue == Queue::Tx {
+                self.go(request, Status::Processing, "released");
             }
             self.put_back(request, false);
+        }
+        if self.some_have_left(&held, queue) {
+            self.look_after_removal(queue);
         }
         self.moved(held.into_iter())
     }
@@ -869,7 +924,10 @@ impl Model {
         }
         match accept {
             Some(true) => self.go(request, Status::Completed, "verdict_accepted"),
-            Some(false) => self.go(request, Status::Failure, "verdict_rejected"),
+            Some(false) => {
+                self.go(request, Status::Failure, "verdict_rejected");
+                self.requests[request].executed = "yes";
+            }
             None => self.go(request, Status::Completed, "response"),
         }
         Some(if accept == Some(false) { "rejected" } else { "completed" })
@@ -916,6 +974,10 @@ impl Model {
             Status::Failure if self.requests[request].causes.last() == Some(&"cancelled") => {
                 "cancelled failure".to_owned()
             }
+            Status::TxInFlight => {
+                self.requests[request].is_cancelled = true;
+                "cancelling tx_in_flight".to_owned()
+            }
             status => format!("not_cancellable {}", status.word()),
         }
     }
@@ -948,6 +1010,9 @@ impl Model {
             if let Some((status, cause)) = self.ends(end, request) {
                 queues.extend(self.requests[request].place.map(|(queue, _)| queue));
                 self.finish(request, status, cause);
+                if end == End::FailReceipt {
+                    self.requests[request].executed = "no";
+                }
                 moved.push(request);
             }
         }
@@ -990,10 +1055,15 @@ impl Model {
             let run_out = self.lease_has_run_out(request);
             let is_there = run_out.is_some() || self.has_message(request);
             let lost = row.status == Status::TxInFlight && (all || run_out != Some(false));
-            if lost && is_at_most_once(row.kind) {
+            let cause = if is_at_most_once(row.kind) {
+                "outcome_unknown"
+            } else {
+                "cancelled"
+            };
+            if lost && (is_at_most_once(row.kind) || row.is_cancelled) {
                 gone |= is_there;
                 ended += 1;
-                self.finish(request, Status::Failure, "outcome_unknown");
+                self.finish(request, Status::Failure, cause);
                 continue;
             }
             if lost {
@@ -1087,7 +1157,8 @@ impl Model {
             }
             Command::PassWindow { submitter } => {
                 for (key, known) in &mut self.keys {
-                    known.expired |= key.1 == *submitter;
+                    known.is_over |= key.1 == *submitter;
+                    known.is_due |= key.1 == *submitter;
                 }
             }
             Command::Purge { queue } => self.queues[*queue as usize].clear(),
@@ -1114,8 +1185,13 @@ impl Model {
                 self.inbox.iter().filter(its).count()
             };
             lines.push(format!(
-                "{number} {} checks {} attempts {} parts {} early {} late {} awaited {}: {}",
+                "{number} {} executed {} checks {} attempts {} parts {} early {} late {} awaited {}: {}",
                 row.status.word(),
+                if row.status == Status::Completed {
+                    "yes"
+                } else {
+                    row.executed
+                },
                 row.checks,
                 row.attempts,
                 row.parts.len(),
@@ -1151,11 +1227,12 @@ impl Model {
         }
         for ((kind, submitter, key), known) in &self.keys {
             lines.push(format!(
-                "{}:{} key-{key} {}{}",
+                "{}:{} key-{key} {}{}{}",
                 KINDS[*kind],
                 SUBMITTERS[*submitter],
                 known.request,
-                if known.expired { " expired" } else { "" }
+                if known.is_due { " due" } else { "" },
+                if self.stands(known) { "" } else { " free" }
             ));
         }
         lines.sort();

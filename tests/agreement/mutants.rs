@@ -51,7 +51,7 @@ pub const TELLING: [u64; 33] = [
     0xd269cf2defed5080, // a share too many
 ];
 
-const MUTANTS: [Mutant; 17] = [
+const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a settle without its fence",
         changes: &[
@@ -77,17 +77,61 @@ const MUTANTS: [Mutant; 17] = [
     Mutant {
         name: "a window that never passes",
         changes: &[(
-            "dedup_find",
-            "if seen.request_id is null or p_now >= seen.expires_at then",
-            "if seen.request_id is null then",
+            "key_stands",
+            "then p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)",
+            "then true",
         )],
     },
     Mutant {
-        name: "a key that keeps a request that timed out",
+        name: "a key that keeps a request that was not executed",
+        changes: &[("key_stands", "when e.executed = 'no' or", "when")],
+    },
+    Mutant {
+        name: "a key that is free after a send that may have been executed",
         changes: &[(
-            "dedup_target",
-            "r.req_status in ('failure', 'timed_out')",
-            "r.req_status = 'failure'",
+            "key_stands",
+            "else p_now < tidegate_internal.window_end(p_request.finished_at, p_key.dedup_window)",
+            "else false",
+        )],
+    },
+    Mutant {
+        name: "a window that ends while its request lives",
+        changes: &[(
+            "key_stands",
+            "when p_request.req_status not in ('failure', 'timed_out') then true",
+            "when p_request.req_status not in ('failure', 'timed_out')
+              then p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)",
+        )],
+    },
+    Mutant {
+        name: "a refusal that forgets an earlier send",
+        changes: &[(
+            "settle_ended",
+            "tx_unsent = r.tx_unsent + h.refused,",
+            "tx_unsent = case h.refused when 1 then r.tx_attempt else r.tx_unsent end,",
+        )],
+    },
+    Mutant {
+        name: "a lost send that counts as unsent",
+        changes: &[
+            (
+                "executed",
+                "case when request.tx_attempt > request.tx_unsent then 'unknown' else 'no' end",
+                "'no'",
+            ),
+            (
+                "request_history",
+                "and r.tx_attempt > r.tx_unsent",
+                "and r.tx_attempt > r.tx_unsent and r.cause not in ('deadline_exceeded', 'attempts_exhausted')",
+            ),
+        ],
+    },
+    Mutant {
+        name: "a cancel that is forgotten",
+        changes: &[(
+            "settle_retry",
+            "when a.is_cancelled then 'cancelled'",
+            "when false then 'cancelled'",
         )],
     },
     Mutant {
@@ -116,8 +160,8 @@ const MUTANTS: [Mutant; 17] = [
             ),
             (
                 "end_unclaimed",
-                "r.tx_attempt - r.tx_unsent > p.attempts",
-                "r.tx_attempt - r.tx_unsent >= p.attempts",
+                "r.tx_attempt - r.tx_unsent > case p.semantics",
+                "r.tx_attempt - r.tx_unsent >= case p.semantics",
             ),
             (
                 "lock_lapsed",
@@ -181,7 +225,7 @@ const MUTANTS: [Mutant; 17] = [
         name: "a retry against at_most_once",
         changes: &[(
             "settle_retry",
-            "when (a.policy).semantics = 'at_most_once' and a.left then",
+            "when 'at_most_once' in ((a.policy).semantics, a.semantics) and a.left then",
             "when false then",
         )],
     },
@@ -197,7 +241,7 @@ const MUTANTS: [Mutant; 17] = [
         name: "a release that keeps its attempt",
         changes: &[(
             "release",
-            "tx_attempt = greatest(r.tx_attempt - (r.req_status <> 'queued')::integer, 0)",
+            "tx_attempt = r.tx_attempt - (h.to_status = 'processing' and r.tx_attempt > 0)::integer",
             "tx_attempt = r.tx_attempt",
         )],
     },

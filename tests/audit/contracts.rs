@@ -288,7 +288,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
         let id = claims[0].id;
         database
             .execute(&format!(
-                "update tidegate.request set req_status = 'processing' where id = '{id}'"
+                "update tidegate.request set req_status = 'processing', tx_unsent = tx_attempt where id = '{id}'"
             ))
             .await;
         database.run_out("tx").await;

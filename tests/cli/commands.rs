@@ -425,7 +425,9 @@ async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() 
     );
     let got = run(&database.url, &["get", &id]).await;
     assert!(
-        out(&got).contains("direct is failure\ninternal_error: the gateway has lost it"),
+        out(&got).contains(
+            "direct is failure; executed: unknown\ninternal_error: the gateway has lost it; it may have been executed"
+        ),
         "{}",
         out(&got)
     );

@@ -110,7 +110,7 @@ async fn every_way_out_of_the_queues_is_counted() {
             "array(select id from tidegate.request where kind = '{kind}' and req_status = '{status}' order by id limit 2)"
         )
     };
-    let at_once = "update tidegate.policy set semantics = 'at_most_once', attempts = 1 where stage = 'tx'";
+    let at_once = "update tidegate.kind set key_after_unknown = 'window'; update tidegate.policy set semantics = 'at_most_once', attempts = 1 where stage = 'tx'";
     for out in [
         format!(
             "select tidegate.cancel(id) from unnest({}) as id",

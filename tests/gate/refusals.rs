@@ -195,7 +195,6 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
     database
         .execute(&format!("select tidegate.respond('1', id => '{first}')"))
         .await;
-    database.claim_tx(1).await;
     let mut session = Session::open(&database).await;
     let (code, _) = session
         .attempt("select tidegate.submit('direct', '2', 'k')")

@@ -8,7 +8,7 @@ const RUST_MAX: usize = 80;
 const SQL_MAX: usize = 120;
 
 /// SQL functions that are longer, and why.
-const LONGER: [(&str, &str); 11] = [
+const LONGER: [(&str, &str); 12] = [
     ("contract_observe", "a list: what each type of assertion asks"),
     ("explain_waiting", "a list: what each reason to wait says"),
     ("invariants_of_queues", "a list: one entry an invariant"),
@@ -20,6 +20,7 @@ const LONGER: [(&str, &str); 11] = [
         "what follows from a step: only a trigger sees the new rows",
     ),
     ("settle_receipt", "one transition, for every flow"),
+    ("settle_retry", "one judgement of each send, and what follows from it"),
     (
         "submit",
         "callers wait for each; a call within costs as much as a statement",

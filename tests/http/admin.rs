@@ -226,7 +226,7 @@ async fn a_request_is_failed_with_a_reason_and_one_that_has_ended_is_a_conflict(
     assert_eq!(ended.status, 200, "{ended:?}");
     assert_eq!(
         ended.body["error"],
-        json!({"code": "internal_error", "message": "the gateway has lost it", "retryable": true})
+        json!({"code": "internal_error", "message": "the gateway has lost it; it was not sent", "retryable": true})
     );
     let actor = database
         .value(&format!(

@@ -26,6 +26,7 @@ mod responses;
 mod revocation;
 mod shutdown;
 mod submit;
+mod uncertain;
 mod waiting;
 mod waiting_many;
 

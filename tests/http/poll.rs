@@ -151,20 +151,49 @@ async fn a_waiting_request_is_cancelled_however_often_one_asks() {
     assert_eq!(ended.status, 200);
     assert_eq!(ended.body["status"], "failed");
     assert_eq!(ended.body["error"]["code"], "cancelled");
+    assert_eq!(ended.body["error"]["message"], "cancelled before it was sent");
+    assert_eq!(ended.body["executed"], "no");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_was_sent_cannot_be_cancelled() {
+async fn a_request_that_is_being_sent_is_cancelled_unless_its_send_succeeds() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
-    let path = api.submit("direct").await;
-    claim(&database).await;
+    for (settle, then) in [
+        ("settle_retry(array[c.lease], null)", ""),
+        ("settle_receipt(array[c.lease])", "receipt_received"),
+    ] {
+        let path = api.submit("direct").await;
+        database
+            .execute("create table public.c as select lease from tidegate.claim_tx('tx', 'w', 1, '1 minute')")
+            .await;
+        assert_eq!(api.get(&path).await.body.get("cancelling"), None);
 
-    let refused = api.delete(&path).await;
+        for _ in 0..2 {
+            let cancelling = api.delete(&path).await;
+            assert_eq!(cancelling.status, 202, "{cancelling:?}");
+            assert!(cancelling.retry_after() > 0);
+            assert_eq!(cancelling.body["cancelling"], true);
+            assert_eq!(cancelling.body["state"], "tx_in_flight");
+        }
+        assert_eq!(api.get(&path).await.body["cancelling"], true);
 
-    refused.assert_problem(409, "not_cancellable");
-    assert!(refused.detail().contains("tx_in_flight"));
-    assert_eq!(api.get(&path).await.body["state"], "tx_in_flight");
+        database
+            .execute(&format!("select tidegate.{settle} from public.c; drop table public.c"))
+            .await;
+        let told = api.get(&path).await;
+        if then.is_empty() {
+            assert_eq!(told.status, 200);
+            assert_eq!(told.body["error"]["code"], "cancelled");
+            assert_eq!(told.body["executed"], "unknown");
+            assert_eq!(told.body["error"]["message"], "cancelled; it may have been executed");
+        } else {
+            assert_eq!(told.body["state"], then);
+            let refused = api.delete(&path).await;
+            refused.assert_problem(409, "not_cancellable");
+            assert!(refused.detail().contains(then));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

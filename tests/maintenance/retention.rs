@@ -124,8 +124,8 @@ async fn all_that_belongs_to_a_request_goes_with_it_and_nothing_of_others() {
                  insert into tidegate.response_inbox (request_id, late) values ('{id}', true);
                  insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, finished_at)
                  values ('{id}', '{id}', 'http://a', 'a:80', 'delivered', now());
-                 insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
-                 values ('direct:', '{id}', '', '{id}', now() - interval '30 days', now() - interval '29 days')"
+                 insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+                 values ('direct:', '{id}', '', '{id}', now() - interval '30 days', '1 day', now() - interval '29 days')"
             ))
             .await;
     }

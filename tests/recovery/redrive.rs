@@ -120,29 +120,31 @@ async fn a_redriven_request_that_fails_too_may_be_redriven_in_its_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_cancelled_or_may_have_been_sent_is_redriven_only_when_its_code_is_named() {
+async fn what_was_cancelled_is_redriven_only_when_its_code_is_named_and_what_may_have_been_executed_never_by_its_code()
+{
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
+    let unknown = RequestId(database.request_in("direct", "tx_in_flight").await);
     let cancelled = database.submit("direct").await;
-    let unknown = database.submit("direct").await;
-    let plain = failed(&database, "direct", 1).await[0];
     database
         .execute(&format!(
-            "select tidegate.cancel('{cancelled}');
-             select tidegate.fail_internal(
-               array['{unknown}']::uuid[], '{{\"code\": \"outcome_unknown\", \"message\": \"lost\", \"retryable\": false}}')"
+            "select tidegate.cancel('{cancelled}'); select tidegate.fail_request('{unknown}', 'lost')"
         ))
         .await;
+    let plain = failed(&database, "direct", 1).await[0];
     let completed = database.request_in("direct", "completed").await;
 
     let (_, dry) = redrive(&database, &["--dry-run"]).await;
     assert_eq!(dry["redriven"], 1);
     assert_eq!(dry["requests"][0]["job_id"], plain.to_string());
     assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
-    let (_, named) = redrive(&database, &["--code", "outcome_unknown"]).await;
-    assert_eq!(named["requests"][0]["job_id"], unknown.to_string());
+    let (_, named) = redrive(&database, &["--code", "internal_error"]).await;
+    assert_eq!(named["redriven"], 0);
     let (_, named) = redrive(&database, &["--code", "cancelled"]).await;
     assert_eq!(named["requests"][0]["job_id"], cancelled.to_string());
+    let (_, repeated) = redrive(&database, &["--may-repeat"]).await;
+    assert_eq!(repeated["redriven"], 1);
+    assert_eq!(repeated["requests"][0]["job_id"], unknown.to_string());
     assert_eq!(
         database
             .number(&format!(
@@ -154,10 +156,10 @@ async fn what_was_cancelled_or_may_have_been_sent_is_redriven_only_when_its_code
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_begun_to_be_sent_at_most_once_is_redriven_only_when_its_code_is_named() {
+async fn what_may_have_been_executed_is_redriven_only_where_it_may_be_repeated() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
+        .execute("update tidegate.kind set key_after_unknown = 'free' where name = 'input_proof'")
         .await;
     // One that never left, one that was taken, one whose answer never came; and one of a kind that may be sent twice.
     let unsent = failed(&database, "direct", 1).await[0];
@@ -185,16 +187,8 @@ async fn what_was_begun_to_be_sent_at_most_once_is_redriven_only_when_its_code_i
     };
 
     assert_eq!(left(&[]).await, sorted(&[unsent, other]));
-    assert_eq!(
-        left(&["--code", "internal_error"]).await,
-        sorted(&[unsent, sent, taken, other])
-    );
-
-    // They were sent at most once, whatever their kind has become since.
-    database
-        .execute("update tidegate.policy set semantics = 'at_least_once' where kind = 'direct'")
-        .await;
-    assert_eq!(left(&[]).await, sorted(&[unsent, other]));
+    assert_eq!(left(&["--code", "internal_error"]).await, sorted(&[unsent, other]));
+    assert_eq!(left(&["--may-repeat"]).await, sorted(&[unsent, sent, taken, other]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,6 +142,8 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ("set retention = '-1 day'", "kind_retention_is_positive"),
                 ("set key_mode = 'random'", "kind_key_mode_is_known"),
                 ("set key_scope = 'all'", "kind_key_scope_is_known"),
+                ("set key_after_unknown = 'never'", "kind_key_after_unknown_is_known"),
+                ("set key_compares = 'some'", "kind_key_compares_is_known"),
                 (
                     "set key_mode = 'natural'",
                     "kind_has_key_paths_iff_its_keys_are_natural",
@@ -360,7 +362,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             &[
                 (
                     "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '1 hour', now() + interval '59 minutes')",
-                    "dedup_expires_when_its_window_ends",
+                    "dedup_expires_no_earlier_than_its_window",
                 ),
                 (
                     "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '0', now())",

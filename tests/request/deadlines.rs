@@ -95,8 +95,8 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
                 .column("select row(req_status, cause, error ->> 'code', error ->> 'retryable', finished_at is not null)::text from tidegate.request order by id")
                 .await[..3],
             [
-                format!("({},{1},{1},true,t)", sweep.ends, sweep.cause),
-                format!("({},{1},{1},true,t)", sweep.ends, sweep.cause),
+                format!("({},{1},{1},{2},t)", sweep.ends, sweep.cause, sweep.status != "receipt_received"),
+                format!("({},{1},{1},{2},t)", sweep.ends, sweep.cause, sweep.status != "receipt_received"),
                 database.value("select row(req_status, cause, null, null, false)::text from tidegate.request order by id offset 2 limit 1").await,
             ]
         );

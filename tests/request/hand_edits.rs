@@ -242,6 +242,7 @@ async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
         named,
         [
             "apply_response 1",
+            "cancel 1",
             "claim_readiness 1",
             "claim_tx 1",
             "end_requests 1",

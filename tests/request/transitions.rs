@@ -41,6 +41,7 @@ fn causes(flow: &str, from: &str, to: &str) -> &'static [&'static str] {
         ("tx_in_flight", "failure") => &[
             "rejected",
             "outcome_unknown",
+            "cancelled",
             "internal_error",
             "deadline_exceeded",
             "attempts_exhausted",

@@ -293,3 +293,68 @@ async fn a_receipt_that_the_downstream_does_not_show_does_not_make_a_request_rej
         .await;
     assert!(life.ends_with("receipt"), "{life}");
 }
+
+/// The first call waits to be let go, and then succeeds or is lost; the second is refused at once.
+#[derive(Clone)]
+struct RefusedBeside {
+    succeeds: bool,
+    calls: Arc<AtomicU32>,
+    first: Arc<Semaphore>,
+}
+
+impl Transact for RefusedBeside {
+    type Payload = JsonText;
+
+    async fn send(&self, _: &Request) -> Sent {
+        if self.calls.fetch_add(1, Ordering::SeqCst) > 0 {
+            return Sent::Rejected(RequestError::new("http_409_twice", "it is under way already", false));
+        }
+        let _ = self.first.acquire().await.unwrap();
+        if self.succeeds {
+            return Sent::response(json!("done"));
+        }
+        Sent::Retry {
+            error: RequestError::new("connection_lost", "no answer", true),
+            after: None,
+            may_have_left: true,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_hedge_waits_for_the_call_beside_it() {
+    for succeeds in [true, false] {
+        let database = TestDatabase::unlimited().await;
+        database
+            .execute(
+                "update tidegate.policy set hedge_safe = true, hedge_after_ms = 1, hedge_max = 3, hedge_share = 1
+                 where kind = 'direct' and stage = 'tx'",
+            )
+            .await;
+        let sends = RefusedBeside {
+            succeeds,
+            calls: Arc::default(),
+            first: Arc::new(Semaphore::new(0)),
+        };
+        let id = database.submit("direct").await;
+        let stages = all_stages().transact("direct", sends.clone());
+        let running = Running::start(&database.store, stages, WorkerOptions::default());
+        eventually("it is hedged", || async { sends.calls.load(Ordering::SeqCst) == 2 }).await;
+        assert_eq!(database.status(id).await, "tx_in_flight");
+        sends.first.add_permits(1);
+        eventually("it has ended", || async { ended(&database).await == 1 }).await;
+        running.stop().await;
+
+        assert_eq!(sends.calls.load(Ordering::SeqCst), 2, "no further hedge");
+        let told = format!(
+            "select concat_ws(' ', req_status, tidegate.executed(r), error ->> 'message')
+             from tidegate.request as r where id = '{id}'"
+        );
+        let expected = if succeeds {
+            "completed yes"
+        } else {
+            "failure unknown it is under way already; another call of it may have been executed"
+        };
+        assert_eq!(database.value(&told).await, expected);
+    }
+}

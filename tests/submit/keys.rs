@@ -231,6 +231,7 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
         "02:00:00"
     );
 
+    database.answer_all().await;
     // Just inside: a minute before its end.
     database.execute("update tidegate.dedup set first_seen = first_seen - interval '119 minutes', expires_at = expires_at - interval '119 minutes'").await;
     assert_eq!(
@@ -249,6 +250,7 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
         "(1,t,02:00:00)"
     );
     // The function decides by the instant it is given: the end itself is outside.
+    database.answer_all().await;
     for (offset, found) in [
         ("- interval '1 microsecond'", "t"),
         ("", "f"),
@@ -492,6 +494,7 @@ async fn a_refused_batch_leaves_no_key() {
     };
     assert_eq!(database.value(&batch("{1,2}")).await, "accepted accepted");
     // The key has expired, and maintenance has not removed it yet.
+    database.answer_all().await;
     database
         .execute(
             "update tidegate.dedup set first_seen = first_seen - interval '1 year', expires_at = expires_at - interval '1 year';

@@ -98,14 +98,14 @@ async fn of_one_group_the_first_under_a_key_is_stored_and_a_made_key_decides_as_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_twin_that_is_live_or_completed_is_replayed_and_one_that_failed_or_timed_out_is_not() {
+async fn a_twin_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_one_that_was_not_is_not() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let mut last = session.text(&decided("0")).await.replace("accepted", "replayed");
     for (place, end) in [
         "tidegate.settle_rejected(array[$l], null)",
-        "tidegate.fail_request('$i', 'no more')",
-        "tidegate.settle_receipt(array[$l], array['r']); select tidegate.time_out(array['$i'::uuid])",
+        "tidegate.settle_retry(array[$l], null, may_have_left => '{false}'); select tidegate.fail_request('$i', 'no more')",
+        "tidegate.settle_receipt(array[$l], array['r']); select tidegate.fail_receipt('$i', null)",
         "tidegate.settle_receipt(array[$l], array['s']); select tidegate.respond('1', id => '$i')",
     ]
     .iter()

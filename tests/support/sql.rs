@@ -134,6 +134,7 @@ pub async fn everything(session: &mut PgConnection) -> String {
         "response_part",
         "request_reference",
         "dedup",
+        "outcome",
         "queue_drain",
         "request_overview",
     ] {
@@ -233,6 +234,15 @@ impl TestDatabase {
         }
         assert_eq!(self.status(tidegate::request::RequestId(id)).await, status);
         id
+    }
+
+    /// Answers all requests of flow `direct` that wait in `tx`.
+    pub async fn answer_all(&self) {
+        self.execute(
+            "select tidegate.settle_receipt(array[c.lease], responses => array['1'::jsonb])
+             from tidegate.claim_tx('tx', 'w', 1000, '1 minute') as c",
+        )
+        .await;
     }
 
     /// A request in `receipt_received`, inserted without the queues.

@@ -8,7 +8,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, Type, extensions::Extensions, schema::SchemaType},
 };
 
-use crate::request::Status;
+use crate::request::{Executed, Status};
 
 impl PartialSchema for Status {
     fn schema() -> RefOr<Schema> {
@@ -45,6 +45,16 @@ pub(in crate::http) fn unsuccessful() -> RefOr<Schema> {
     words(["failed", "timed_out"])
 }
 
+/// Whether the downstream has executed a request without a result.
+pub(in crate::http) fn executed() -> RefOr<Schema> {
+    words(Executed::ALL.iter().map(|executed| executed.as_str()))
+}
+
+/// The downstream has executed a request that has a result.
+pub(in crate::http) fn executed_yes() -> RefOr<Schema> {
+    words([Executed::Yes.as_str()])
+}
+
 /// The status of several requests, all of which have ended.
 pub(in crate::http) const ALL_ENDED: &str = "ended";
 
@@ -75,7 +85,7 @@ pub(in crate::http) struct ErrorDocument {
     code: String,
     /// For people
     message: String,
-    /// Whether submitting the same again may succeed
+    /// Whether submitting the same again may succeed, and repeats nothing that was, or may have been, executed
     retryable: bool,
     /// More for programs, of a stage that failed; the downstream's verdict on a rejected proof, of kinds that show it
     #[schema(required = false)]

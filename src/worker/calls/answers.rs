@@ -10,9 +10,19 @@ use crate::{
     worker::outcome::{Outcome, caught},
 };
 
-/// The failed calls of one hedged request: whether any may have left, and the longest wait that a downstream asked for.
+/// The failed calls of one hedged request.
 #[derive(Default)]
-pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
+pub(super) struct Failed(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    /// Whether any may have left.
+    may_have_left: bool,
+    /// The longest wait that a downstream asked for.
+    after: Option<Duration>,
+    /// The first refusal of a send.
+    refusal: Option<RequestError>,
+}
 
 impl Failed {
     /// Adds a failed call.
@@ -20,23 +30,42 @@ impl Failed {
         let mut noted = lock(&self.0);
         match outcome {
             Outcome::Retry(retry) => {
-                noted.0 |= retry.may_have_left;
-                noted.1 = noted.1.max(retry.after);
+                noted.may_have_left |= retry.may_have_left;
+                noted.after = noted.after.max(retry.after);
             }
-            Outcome::Snooze(snooze) => noted.1 = noted.1.max(snooze.after),
+            Outcome::Snooze(snooze) => noted.after = noted.after.max(snooze.after),
+            Outcome::Rejected(error) => {
+                noted.refusal.get_or_insert_with(|| error.clone());
+            }
             _ => {}
         }
     }
 
-    /// The failure that stands for all.
-    pub(super) fn merge_into(&self, mut outcome: Outcome) -> Outcome {
-        let noted = lock(&self.0);
+    /// Whether the downstream has refused a send.
+    pub(super) fn have_refused(&self) -> bool {
+        lock(&self.0).refusal.is_some()
+    }
+
+    /// The outcome that stands for all: a refusal is an answer.
+    pub(super) fn merge(&self, mut outcome: Outcome) -> Result<Outcome, Outcome> {
+        let mut noted = lock(&self.0);
+        if let Some(error) = noted.refusal.take() {
+            return Ok(Outcome::Rejected(error));
+        }
         match &mut outcome {
-            Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
-            Outcome::Snooze(snooze) => snooze.after = noted.1,
+            Outcome::Retry(retry) => (retry.may_have_left, retry.after) = (noted.may_have_left, noted.after),
+            Outcome::Snooze(snooze) => snooze.after = noted.after,
             _ => {}
         }
-        outcome
+        Err(outcome)
+    }
+}
+
+/// The answer of one of several calls: a refused send waits for the others, which may have been executed.
+pub(super) fn of_hedged(answer: Result<Outcome, Outcome>) -> Result<Outcome, Outcome> {
+    match answer {
+        Ok(refusal @ Outcome::Rejected(_)) => Err(refusal),
+        other => other,
     }
 }
 

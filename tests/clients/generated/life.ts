@@ -81,7 +81,8 @@ assert(page.data && "next" in page.data && page.data.next && page.data.requests.
 const later = { "Tidegate-Not-Before": new Date(Date.now() + 3_600_000).toISOString() };
 const delayed = await submit(payload, later);
 assert(delayed.data, JSON.stringify(delayed));
-assert.equal((await cancel(delayed.data.job_id)).data?.outcome, "cancelled");
+const gone = (await cancel(delayed.data.job_id)).data;
+assert(gone && "outcome" in gone && gone.outcome === "cancelled", JSON.stringify(gone));
 const cancelled = await endOf(delayed.data.job_id);
 assert(cancelled.status === "failed" && cancelled.error.code === "cancelled", JSON.stringify(cancelled));
 const late = await cancel(job.job_id);

@@ -38,6 +38,7 @@ async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_on
     for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_a_window(columns).await;
         let (_, first) = submit(&database, ASK).await;
+        database.answer_all().await;
         // In the bucket before, in one of those between, and in the one that the window has only just left.
         for by in ["10 minutes", "15 minutes", "34 minutes"] {
             age(&database, by).await;
@@ -60,6 +61,7 @@ async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_on
 async fn natural_keys_have_buckets_whose_edges_hide_no_duplicate_and_no_other_payload() {
     let database = with_a_window(NATURAL_BUCKETS).await;
     let (_, first) = submit(&database, ASK).await;
+    database.answer_all().await;
     age(&database, "10 minutes").await;
     let other = "select tidegate.submit('orders', '{\"order\": {\"id\": 1}, \"op\": 1, \"note\": 2}')";
     for _ in 0..2 {
@@ -81,6 +83,7 @@ async fn to_the_microsecond_the_end_of_the_window_is_outside_whatever_the_bucket
     for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_a_window(columns).await;
         submit(&database, ASK).await;
+        database.answer_all().await;
         for by in ["0", "10 minutes", "59 minutes"] {
             age(&database, by).await;
             for (instant, found) in [

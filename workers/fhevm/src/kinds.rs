@@ -46,6 +46,8 @@ impl Kind {
             // A caller may poll for a while after a submission at the end of the window.
             (".retention", json!(format!("{} days", window + 1))),
             (".tx.dedup_window", json!(format!("{window} days"))),
+            // A caller has no other key than the payload, and a repeated request does no harm.
+            (".key_after_unknown", json!("free")),
             (".tx.attempts", json!(11)),
             (".tx.base_ms", json!(500)),
             (".tx.factor", json!(1)),

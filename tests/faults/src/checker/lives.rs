@@ -46,6 +46,7 @@ const EDGES: [(&str, &str, &str, &[&str]); 15] = [
         &[
             "rejected",
             "outcome_unknown",
+            "cancelled",
             "internal_error",
             "deadline_exceeded",
             "attempts_exhausted",

@@ -1,0 +1,34 @@
+-- What is known about sends of requests that ended without an answer, and how long keys stand for such requests.
+
+alter table tidegate.kind
+  add column key_after_unknown text not null default 'window',
+  add column key_compares      text not null default 'payload',
+  add constraint kind_key_after_unknown_is_known check (key_after_unknown in ('window', 'resolved', 'free')),
+  add constraint kind_key_compares_is_known check (key_compares in ('payload', 'nothing'));
+
+alter table tidegate.submit_terms add column compares_payloads boolean not null default true;
+
+-- A send that has begun is not called back: a cancel waits for its settle.
+alter table tidegate.request add column cancel_requested_at timestamptz;
+
+-- Requests that ended in failure or timed out after a send that may have been executed.
+create table tidegate.outcome (
+  request_id uuid primary key,
+  executed   text collate "C" not null,
+  source     text collate "C" not null,
+  at         timestamptz not null default tidegate.clock(),
+  constraint outcome_executed_is_known check (executed in ('no', 'yes', 'unknown')),
+  constraint outcome_source_is_known
+    check (source in ('attempts', 'settle', 'response', 'receipt_taken_back'))
+);
+create index outcome_unresolved_idx on tidegate.outcome (request_id) where executed = 'unknown';
+
+-- A key is examined at `expires_at`, which is later than the end of its window while it stands for longer.
+update tidegate.dedup
+set dedup_window = expires_at at time zone 'UTC' - first_seen at time zone 'UTC'
+where dedup_window is null;
+alter table tidegate.dedup
+  alter column dedup_window set not null,
+  drop constraint dedup_expires_when_its_window_ends,
+  add constraint dedup_expires_no_earlier_than_its_window
+    check (expires_at at time zone 'UTC' >= first_seen at time zone 'UTC' + dedup_window);

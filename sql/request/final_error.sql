@@ -1,0 +1,39 @@
+-- final_error: The error in which a request ends: its text says whether the request was executed, as far as that is
+-- known, and only what may be repeated is retryable.
+--
+-- `p_error` is the error without that, and `p_last` that of the last check or send, if it failed. `p_unsent` of the
+-- request's sends certainly had no effect. What may have been executed is retryable only in kinds whose key is free
+-- afterwards. The text of an error that is not Tidegate's (`p_own` false) stays as it is if nothing was executed.
+create or replace function tidegate_internal.final_error(
+  p_error jsonb, p_last jsonb, p_request tidegate.request, p_unsent integer, p_own boolean default true
+)
+  returns jsonb language sql stable as $$
+  select case
+    when jsonb_typeof(e.error) <> 'object' or (p_request.tx_attempt <= p_unsent and not p_own) then e.error
+    when p_request.tx_attempt <= p_unsent then e.error || jsonb_build_object('message', e.message || case
+      when p_error ->> 'code' = 'cancelled' then ' before it was sent'
+      else '; it was not sent'
+    end)
+    else e.error || (
+      select jsonb_build_object('retryable', f.may_repeat, 'message', e.message || case
+        when f.evidence is not null then '; it was executed'
+        when f.may_repeat then '; it may have been executed, and may be repeated'
+        when not p_own then '; another call of it may have been executed'
+        else '; it may have been executed'
+      end)
+      from (
+        select
+          s.evidence, s.evidence is null and k.key_after_unknown = 'free' and p_error -> 'retryable' = 'true'
+            as may_repeat
+        from tidegate.kind as k
+        cross join tidegate_internal.evidence(p_request.id, e.error) as s(evidence)
+        where k.name = p_request.kind
+      ) as f
+    )
+  end
+  from (
+    select
+      tidegate_internal.with_last_error(p_error, p_last) as error,
+      coalesce(p_error ->> 'message', 'no reason given') as message
+  ) as e;
+$$;
