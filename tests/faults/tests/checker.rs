@@ -283,8 +283,8 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
     story += &format!("insert into public.booking values ('{}');", id(3));
     for (key, number) in [("a", 1), ("c", 3)] {
         story += &format!(
-            "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
-             values ('', '{key}', '', '{}', '2026-01-01', 'infinity');",
+            "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+             values ('', '{key}', '', '{}', '2026-01-01', '1 day', 'infinity');",
             id(number)
         );
     }
@@ -865,8 +865,8 @@ async fn a_copy_that_loses_the_key_of_its_original_is_found() {
         "processing/submitted tx_in_flight/claimed completed/receipt",
     ) + &with_ids(
         "insert into tidegate.redrive (request_id, redriven_as) values ('{20}', '{21}');
-             insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
-             values ('', 'k', '', '{20}', '2026-01-01', 'infinity');",
+             insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+             values ('', 'k', '', '{20}', '2026-01-01', '1 day', 'infinity');",
     );
     let log = [(12.1, 21, "direct", "send"), (12.1, 21, "direct", "taken")];
     let again = insert_at(

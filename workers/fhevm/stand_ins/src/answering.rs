@@ -25,6 +25,10 @@ const RESEND: Duration = Duration::from_secs(5);
 /// How many blocks are read again after a reorganisation.
 const REREAD: u64 = 64;
 
+/// About how many answers are sent at once: a chain refuses a batch that is too long, and so each later one, which is
+/// longer still.
+const ANSWERS: usize = 200;
+
 /// Answers requests until it is dropped.
 #[derive(Debug)]
 pub struct Answering(JoinHandle<()>);
@@ -164,6 +168,9 @@ impl Watch {
     async fn send(&mut self) -> anyhow::Result<()> {
         let mut due = Vec::new();
         for (key, pending) in &mut self.pending {
+            if due.len() >= ANSWERS {
+                break;
+            }
             let behaviour = pending.node.behaviour();
             let waits = pending.sent.is_some_and(|sent| sent.elapsed() < RESEND);
             if !behaviour.silent && !waits && pending.seen.elapsed() >= behaviour.delay {
