@@ -13,13 +13,17 @@ alter table tidegate.request add column cancel_requested_at timestamptz;
 
 -- Requests that ended in failure or timed out after a send that may have been executed.
 create table tidegate.outcome (
-  request_id uuid primary key,
-  executed   text collate "C" not null,
-  source     text collate "C" not null,
-  at         timestamptz not null default tidegate.clock(),
+  request_id      uuid primary key,
+  executed        text collate "C" not null,
+  source          text collate "C" not null,
+  at              timestamptz not null default tidegate.clock(),
+  note            text,
+  actor           text,
+  contradicted_by jsonb,
   constraint outcome_executed_is_known check (executed in ('no', 'yes', 'unknown')),
   constraint outcome_source_is_known
-    check (source in ('attempts', 'settle', 'response', 'receipt_taken_back'))
+    check (source in ('attempts', 'settle', 'response', 'receipt_taken_back', 'downstream', 'operator')),
+  constraint outcome_is_unknown_iff_only_attempts_are_known check ((executed = 'unknown') = (source = 'attempts'))
 );
 create index outcome_unresolved_idx on tidegate.outcome (request_id) where executed = 'unknown';
 

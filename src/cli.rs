@@ -22,6 +22,7 @@ mod migrate;
 mod pause;
 mod recover;
 mod redrive;
+mod resolve;
 mod serve;
 mod since;
 mod status;
@@ -114,6 +115,10 @@ enum Command {
     Recover(recover::Recover),
     /// Submit failed or timed-out requests again, as new ones
     Redrive(redrive::Redrive),
+    /// List requests that ended after a send that may have been executed
+    Unresolved(resolve::Unresolved),
+    /// Say of such a request whether it was executed
+    Resolve(resolve::Resolve),
     /// Show requests, queues and workers
     Status,
     /// Fail a live request as an internal error, whatever its status
@@ -170,6 +175,8 @@ impl Cli {
             Command::Explain { id } => explain::run(global, id).await,
             Command::Recover(command) => command.run(global).await,
             Command::Redrive(command) => command.run(global).await,
+            Command::Unresolved(command) => command.run(global).await,
+            Command::Resolve(command) => command.run(global).await,
             Command::Status => status::run(global).await,
             Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,

@@ -60,6 +60,7 @@ mod operations;
 mod outlooks;
 mod policies;
 mod recovery;
+mod resolutions;
 mod settles;
 mod singletons;
 mod statistics;
@@ -74,7 +75,7 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
     answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, kinds::*, lists::*, news::*, operations::*,
-    outlooks::*, policies::*, recovery::*, settles::*, statistics::*, submissions::*, timeouts::*,
+    outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*, submissions::*, timeouts::*,
     webhook_operations::*, webhooks::*,
 };
 use self::{

@@ -133,6 +133,7 @@ mod request {
     pub mod partitions;
     pub mod plans;
     pub mod races;
+    pub mod resolutions;
     pub mod transitions;
 }
 mod respond {

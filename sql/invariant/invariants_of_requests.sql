@@ -120,6 +120,14 @@ r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failu
 and r.finished_at > statement_timestamp() - (select p.retention from tidegate.webhook_policy as p)
 and (select count(*) from tidegate.webhook_delivery as w where w.request_id = r.id) = 0
      $q$),
+    ('outcome_of_no_failed_request', 'what is known of sends is kept of requests that failed or timed out', null, $q$
+select o.request_id::text as id
+from tidegate.outcome as o
+left join tidegate.request as r on r.id = o.request_id
+where {of o.request_id} and coalesce(r.req_status not in ('failure', 'timed_out'), true)
+     $q$),
+    ('sent_after_its_cancel', 'no send begins after the cancel of its request was requested', 'request',
+     $q$r.cancel_requested_at < r.tx_in_flight_at$q$),
     ('redrive_of_unfailed_request',
      'only failed and timed-out requests are redriven, and each new request exists or has existed', null, $q$
 select v.request_id::text as id

@@ -64,7 +64,7 @@ begin
   select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved
   from moved as m;
   if p_taken_back then
-    perform tidegate_internal.establish(v_moved.ids, 'no', 'receipt_taken_back');
+    perform from tidegate_internal.establish(v_moved.ids, 'no', 'receipt_taken_back');
   end if;
 
   for v_queue in

@@ -1,10 +1,41 @@
--- establish: Notes whether requests that have ended were executed, by a source that knows.
+-- establish: Notes whether requests that have ended were executed, by a source that knows; returns those that it
+-- changed.
 --
--- Only of requests with a row in `outcome`: the others' sends certainly had no effect, or were answered. In the
--- transaction that ends the requests, or under the locks of their rows.
-create or replace function tidegate_internal.establish(p_ids uuid[], p_executed text, p_source text)
-  returns void language sql as $$
-  update tidegate.outcome as o
-  set executed = p_executed, source = p_source, at = tidegate.clock()
-  where o.request_id = any(p_ids);
+-- Only requests with a row in `outcome`: the others' sends certainly had no effect, or were answered. Under the locks
+-- of their rows. Whatever is known beats what is unknown, what the downstream says beats an operator's word, and a yes
+-- of the downstream beats its no, unless it has taken its receipt back. What loses stays in `contradicted_by`.
+create or replace function tidegate_internal.establish(
+  p_ids uuid[], p_executed text, p_source text, p_note text default null, p_actor text default null
+)
+  returns setof uuid language sql as $$
+  with judged as (
+    select
+      o.request_id,
+      o.executed = 'unknown' or p_source = 'receipt_taken_back' or o.source = 'operator'
+        or (p_executed = 'yes' and o.executed = 'no' and p_source <> 'operator' and o.source <> 'receipt_taken_back')
+        as wins,
+      o.executed not in ('unknown', p_executed) as contradicts,
+      jsonb_strip_nulls(jsonb_build_object('executed', o.executed, 'source', o.source, 'at', o.at, 'note', o.note,
+        'actor', o.actor)) as before
+    from tidegate.outcome as o
+    where o.request_id = any(p_ids)
+  ), noted as (
+    update tidegate.outcome as o
+    set
+      executed = case when j.wins then p_executed else o.executed end,
+      source = case when j.wins then p_source else o.source end,
+      at = case when j.wins then tidegate.clock() else o.at end,
+      note = case when j.wins then p_note else o.note end,
+      actor = case when j.wins then p_actor else o.actor end,
+      contradicted_by = case
+        when not j.contradicts then o.contradicted_by
+        when j.wins then j.before
+        else jsonb_strip_nulls(jsonb_build_object('executed', p_executed, 'source', p_source, 'at', tidegate.clock(),
+          'note', p_note, 'actor', p_actor))
+      end
+    from judged as j
+    where o.request_id = j.request_id and (j.wins or j.contradicts)
+    returning o.request_id, j.wins and o.executed is distinct from j.before ->> 'executed' as changed
+  )
+  select n.request_id from noted as n where n.changed;
 $$;

@@ -1,7 +1,7 @@
 -- executed: Whether the downstream has executed a request that ended: yes, no or unknown; null while it lives.
 --
--- A completed request was executed. Of others the row of
--- `outcome` decides; without one, a request was not executed if each of its sends certainly had no effect.
+-- A completed request was executed. Of others the row of `outcome` decides; without one, a request was not executed if
+-- each of its sends certainly had no effect.
 create or replace function tidegate.executed(request tidegate.request)
   returns text language sql stable parallel safe
 return case

@@ -61,8 +61,11 @@
 -- table outcome: What is known of requests that failed or timed out after a send that may have been executed.
 --   request_id: The request.
 --   executed: Whether the downstream has executed it: no, yes or unknown.
---   source: Who knows: settle, response, receipt_taken_back; attempts: only that it was sent.
+--   source: Who knows: settle, response, receipt_taken_back, downstream, operator; attempts: nobody.
 --   at: Since when that is known.
+--   note: How that is known, by whoever said so.
+--   actor: Who said so.
+--   contradicted_by: What says otherwise: executed, source, at, note, actor; null: nothing.
 
 -- index outcome_unresolved_idx: Lists what is unknown.
 

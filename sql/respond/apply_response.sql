@@ -65,7 +65,7 @@ begin
     end
   where r.id = p_id;
   if v_cause = 'verdict_rejected' then
-    perform tidegate_internal.establish(array[p_id], 'yes', 'response');
+    perform from tidegate_internal.establish(array[p_id], 'yes', 'response');
     return 'rejected';
   end if;
   return 'completed';

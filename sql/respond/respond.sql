@@ -5,7 +5,7 @@
 -- status now, and the outcome:
 --   completed   the request is answered          rejected    the verdict was no: the request failed
 --   stored      a share, more are needed         duplicate   this share was here already
---   early       kept until the receipt is stored late        kept, but the request had already ended
+--   early       kept until the receipt is stored late        kept: shows that the ended request was executed
 -- Raises TG006 for an id that no request has, TG007 for a response that does not fit the request's flow.
 create or replace function tidegate.respond(
   response jsonb, id uuid default null, reference text default null, part text default null,
@@ -54,6 +54,10 @@ begin
     v_outcome := case when v_request.req_status in ('completed', 'timed_out', 'failure') then 'late' else 'early' end;
     insert into tidegate.response_inbox (request_id, reference, part, accept, response, late)
     values (v_id, respond.reference, respond.part, respond.accept, respond.response, v_outcome = 'late');
+    -- A share is no answer.
+    if v_outcome = 'late' and respond.part is null then
+      perform from tidegate_internal.resolve_requests(array[v_id], 'yes', 'response');
+    end if;
   end if;
   return query select r.id, r.req_status, v_outcome from tidegate.request as r where r.id = v_id;
 end;

@@ -13,6 +13,13 @@ declare
   v_moved record;
 begin
   select * into v_held from tidegate_internal.lock_held(p_leases);
+  if p_from = 'tx_in_flight' and coalesce(cardinality(v_held.ids), 0) < cardinality(p_leases) then
+    perform tidegate_internal.settle_late(p_leases, array(
+      select coalesce(p_hedges[place], 0) = 0 and p_errors[place] ->> 'code' is distinct from 'unstorable_response'
+      from generate_subscripts(p_leases, 1) as place
+      order by place
+    ));
+  end if;
   if v_held.ids is null then
     return;
   end if;

@@ -7,7 +7,7 @@
 -- and `hedges` (one per lease, or null): how long the call took, and how many hedges were made for it. A reference
 -- stands for one live request: a request whose reference another one awaits its response under, and that is not
 -- answered by its receipt, ends in failure (outcome_unknown), because a response could not be attributed to it. Returns
--- the requests that moved and their status; a missing one was not this holder's any more.
+-- the requests that moved and their status; a missing one was not this holder's any more (see `settle_late`).
 create or replace function tidegate.settle_receipt(
   leases tidegate.lease[], refs text[] default null, responses jsonb[] default null,
   took_ms integer[] default null, hedges integer[] default null
@@ -95,9 +95,12 @@ begin
     array_agg(m.id) filter (where m.req_status = 'receipt_received') as waiting,
     array_agg(m.is_answer) as answers,
     array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.token) as tokens,
-    array_agg(m.tx_in_flight_at) as claimed
+    array_agg(m.tx_in_flight_at) as claimed, count(*) < coalesce(cardinality(leases), 0) as some_are_late
   into v_moved
   from moved as m;
+  if v_moved.some_are_late then
+    perform tidegate_internal.settle_late(leases, null, refs, responses);
+  end if;
   if v_moved.ids is null then
     return;
   end if;

@@ -27,6 +27,11 @@ declare
   v_moved record;
 begin
   select * into v_held from tidegate_internal.lock_held(leases);
+  if coalesce(cardinality(v_held.ids), 0) < cardinality(leases) then
+    perform tidegate_internal.settle_late(leases, array(
+      select not coalesce(may_have_left[place], true) from generate_subscripts(leases, 1) as place order by place
+    ));
+  end if;
   if v_held.ids is null then
     return;
   end if;

@@ -67,6 +67,9 @@ pub struct Request {
     is_cancelled: bool,
     /// What is known of the sends of a request that ended in failure or timed out.
     executed: &'static str,
+    /// Whether it ended after a send that may have been executed, and whether the downstream took that back.
+    is_noted: bool,
+    is_taken_back: bool,
     /// Where it is: its message waits there, or is under its lease, or should be.
     place: Option<(Queue, u64)>,
     /// The token of the claim that took its message.
@@ -330,12 +333,73 @@ impl Model {
         row.status = status;
         row.causes.push(cause);
         if matches!(status, Status::Failure | Status::TimedOut) {
+            row.is_noted = row.attempts > row.unsent;
             row.executed = match (row.attempts > row.unsent, is_answered) {
                 (false, _) => "no",
                 (true, true) => "yes",
                 (true, false) => "unknown",
             };
         }
+    }
+
+    /// The downstream has answered a request that has ended.
+    fn is_executed(&mut self, request: usize) {
+        let row = &mut self.requests[request];
+        if row.is_noted && !row.is_taken_back {
+            row.executed = "yes";
+        }
+    }
+
+    /// What the outcomes of sends whose requests have ended tell, while their claim lists them; each is told once.
+    fn settle_late(&mut self, sent: Sent, picks: &[Pick]) {
+        let leases = picks
+            .iter()
+            .filter_map(|pick| pick.of(&self.leases[Queue::Tx as usize]));
+        let mut late: Vec<Lease> = leases.copied().collect();
+        late.sort_by_key(|lease| lease.request);
+        for lease in late {
+            let row = &self.requests[lease.request];
+            let parts = self.claims.iter_mut().filter(|part| part.token == lease.token);
+            let listing = parts.into_iter().find(|part| part.requests.contains(&lease.request));
+            let Some(part) = listing.filter(|_| row.executed == "unknown") else {
+                continue;
+            };
+            part.requests.retain(|request| *request != lease.request);
+            let row = &mut self.requests[lease.request];
+            match sent {
+                Sent::Receipt { reference, answered } => {
+                    if answered {
+                        self.inbox.push(Kept {
+                            to: lease.request,
+                            by_reference: false,
+                            part: None,
+                            accept: None,
+                            late: true,
+                        });
+                        self.is_executed(lease.request);
+                    }
+                    self.requests[lease.request].has_reference |= reference;
+                }
+                Sent::Rejected | Sent::Retry { left: Some(false), .. } => {
+                    row.unsent += 1;
+                    if row.attempts == row.unsent {
+                        row.executed = "no";
+                    }
+                }
+                Sent::Retry { .. } => {}
+            }
+        }
+    }
+
+    /// Claims that hold nothing any more go with the settle of their last request.
+    fn end_leases(&mut self, tokens: &[Option<u32>]) {
+        let mut claims = std::mem::take(&mut self.claims);
+        claims.retain(|part| !tokens.contains(&Some(part.token)) || !self.held_in(part).is_empty());
+        self.claims = claims;
+    }
+
+    fn tokens(&self, requests: &[usize]) -> Vec<Option<u32>> {
+        requests.iter().map(|&request| self.requests[request].lease).collect()
     }
 
     /// Whether a key stands for its request still.
@@ -444,6 +508,8 @@ impl Model {
             unsent: 0,
             is_cancelled: false,
             executed: "-",
+            is_noted: false,
+            is_taken_back: false,
             place: Some((queue, number)),
             lease: None,
             readiness_deadline_passed: false,
@@ -696,6 +762,7 @@ impl Model {
 
     fn settle_checks(&mut self, check: Check, picks: &[Pick]) -> Vec<String> {
         let held = self.held(Queue::Readiness, picks, Status::Queued);
+        let tokens = self.tokens(&held);
         for &request in &held {
             match check {
                 Check::Passed => {
@@ -707,6 +774,7 @@ impl Model {
                 Check::Snooze { wait, code } => self.snooze(request, wait, code),
             }
         }
+        self.end_leases(&tokens);
         if self.some_have_left(&held, Queue::Readiness) {
             self.look_after_removal(Queue::Readiness);
             if check == Check::Passed {
@@ -741,6 +809,8 @@ impl Model {
 
     fn settle_sends(&mut self, sent: Sent, picks: &[Pick]) -> Vec<String> {
         let held = self.held(Queue::Tx, picks, Status::TxInFlight);
+        let tokens = self.tokens(&held);
+        self.settle_late(sent, picks);
         for &request in &held {
             match sent {
                 Sent::Receipt { reference, answered } => self.receipt(request, reference, answered),
@@ -751,6 +821,7 @@ impl Model {
                 Sent::Retry { wait, code, left } => self.retry(request, wait, code, left),
             }
         }
+        self.end_leases(&tokens);
         if self.some_have_left(&held, Queue::Tx) {
             self.look_after_removal(Queue::Tx);
         }
@@ -819,6 +890,7 @@ impl Model {
             Queue::Tx => Status::TxInFlight,
         };
         let held = self.held(queue, picks, status);
+        let tokens = self.tokens(&held);
         for &request in &held {
             match queue {
                 Queue::Readiness => self.requests[request].checks -= 1,
@@ -834,6 +906,7 @@ impl Model {
             }
             self.put_back(request, false);
         }
+        self.end_leases(&tokens);
         if self.some_have_left(&held, queue) {
             self.look_after_removal(queue);
         }
@@ -895,6 +968,9 @@ impl Model {
             self.apply(to, part, accept).unwrap_or_default()
         } else {
             self.inbox.push(keep(status.is_terminal()));
+            if status.is_terminal() && part.is_none() {
+                self.is_executed(to);
+            }
             if status.is_terminal() { "late" } else { "early" }
         };
         let status = self.requests[to].status.word();
@@ -944,6 +1020,9 @@ impl Model {
             } else if self.apply(request, kept.part, kept.accept).is_some() {
                 applied += 1;
             } else {
+                if kept.part.is_none() {
+                    self.is_executed(request);
+                }
                 self.inbox.push(Kept { late: true, ..kept });
             }
         }
@@ -1012,6 +1091,7 @@ impl Model {
                 self.finish(request, status, cause);
                 if end == End::FailReceipt {
                     self.requests[request].executed = "no";
+                    self.requests[request].is_taken_back = true;
                 }
                 moved.push(request);
             }

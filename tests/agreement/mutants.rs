@@ -15,15 +15,17 @@ struct Mutant {
 }
 
 /// The seeds of sequences that detect mutants: every campaign begins with them.
-pub const TELLING: [u64; 33] = [
+pub const TELLING: [u64; 35] = [
+    0x4157f41b89657877, // a refusal that forgets an earlier send
+    0xa0c25edfcfaf32c8, // a cancel that is forgotten
     0xe76ece984618e8dd, // a settle without its fence
     0x14387c9630c6124e, // a settle without its fence
     0x5bc1510e68dfa592, // a token that stays when a message is given back
     0xa5da017c4e9db5b7, // a token that stays when a message is given back
     0x84d11fa9b1513c1c, // a window that never passes
     0x96999ea8ed000bde, // a window that never passes
-    0x86867d8358ffb880, // a key that keeps a request that timed out
-    0xe797d51796877e59, // a key that keeps a request that timed out
+    0x86867d8358ffb880, // a key that keeps a request that was not executed
+    0xe797d51796877e59, // a key that keeps a request that was not executed
     0x6c103afd1fd8231a, // a claim with one slot too many
     0x0fdd66e123363211, // a claim with one slot too many
     0xa7fcd53431b837f8, // a claim in the other order

@@ -331,6 +331,17 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "outcome_of_no_failed_request",
+        "insert into tidegate.outcome (request_id, executed, source)
+         select id, 'unknown', 'attempts' from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "sent_after_its_cancel",
+        "update tidegate.request set cancel_requested_at = tx_in_flight_at - interval '1 s' where reference = 'awaited'",
+        &[],
+    ),
+    (
         "delivery_of_a_live_request",
         "insert into tidegate.webhook_delivery (request_id, id, url, host_port)
          select id, tidegate_internal.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",

@@ -27,7 +27,7 @@ const REREAD: u64 = 64;
 
 /// About how many answers are sent at once: a chain refuses a batch that is too long, and so each later one, which is
 /// longer still.
-const ANSWERS: usize = 200;
+const ANSWERS: usize = 1000;
 
 /// Answers requests until it is dropped.
 #[derive(Debug)]

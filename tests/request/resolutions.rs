@@ -1,0 +1,198 @@
+//! What is learned of a request after its end: who is believed, and what follows from it?
+
+use serde_json::Value;
+
+use crate::{
+    cli::commands::{err, out, run},
+    support::{
+        TestDatabase,
+        race::{Session, against, sound},
+    },
+};
+
+/// A request of `direct` under the key `k` that failed during its only send; its id, and its lease.
+async fn lost(database: &TestDatabase) -> (String, String) {
+    let mut session = Session::open(database).await;
+    let id = session.text("select id from tidegate.submit('direct', '1', 'k')").await;
+    let lease = format!("'{}'::tidegate.lease", session.claim("tx", 1).await[0].lease);
+    database
+        .execute(&format!("select tidegate.fail_request('{id}', 'lost')"))
+        .await;
+    (id, lease)
+}
+
+/// What is known of a request, whether its error may be repeated, and its message.
+async fn told(database: &TestDatabase, id: &str) -> String {
+    database
+        .value(&format!(
+            "select concat_ws(' ', o.executed, o.source, r.error ->> 'retryable', r.error ->> 'message')
+             from tidegate.outcome as o join tidegate.request as r on r.id = o.request_id where r.id = '{id}'"
+        ))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_answers_of_workers_and_of_the_downstream_resolve_a_request() {
+    let yes = |source: &str| format!("yes {source} false lost; it was executed");
+    let no = "no settle true lost; it was not executed".to_owned();
+    let unknown = "unknown attempts false lost; it may have been executed".to_owned();
+    let refused = r#"array['{"code": "http_422", "message": "no"}'::jsonb]"#;
+    for (late, expected) in [
+        (
+            "tidegate.settle_receipt(array[$l], responses => array['1'::jsonb])".to_owned(),
+            yes("response"),
+        ),
+        (
+            "tidegate.settle_receipt(array[$l], array['r'])".to_owned(),
+            unknown.clone(),
+        ),
+        (format!("tidegate.settle_rejected(array[$l], {refused})"), no.clone()),
+        (
+            format!("tidegate.settle_rejected(array[$l], {refused}, hedges => '{{1}}')"),
+            unknown.clone(),
+        ),
+        (
+            "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(),
+            no.clone(),
+        ),
+        ("tidegate.settle_retry(array[$l], null)".to_owned(), unknown),
+        ("tidegate.respond('1', id => '$i')".to_owned(), yes("response")),
+    ] {
+        let database = TestDatabase::unlimited().await;
+        let (id, lease) = lost(&database).await;
+        let late = late.replace("$l", &lease).replace("$i", &id);
+        for _ in 0..2 {
+            database.execute(&format!("select {late}")).await;
+            assert_eq!(told(&database, &id).await, expected, "{late}");
+        }
+        // The key goes by it.
+        let again = database
+            .value("select outcome from tidegate.submit('direct', '1', 'k')")
+            .await;
+        assert_eq!(again, if expected == no { "accepted" } else { "replayed" }, "{late}");
+        assert_eq!(
+            database.status(tidegate::request::RequestId(id.parse().unwrap())).await,
+            "failure"
+        );
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_that_comes_late_leads_responses_to_the_request() {
+    let database = TestDatabase::unlimited().await;
+    let (id, lease) = lost(&database).await;
+    database
+        .execute(&format!("select tidegate.settle_receipt(array[{lease}], array['r'])"))
+        .await;
+    let late = "select request_id || ' ' || outcome from tidegate.respond('1', reference => 'r')";
+    assert_eq!(database.value(late).await, format!("{id} late"));
+    assert!(told(&database, &id).await.starts_with("yes response"));
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_downstream_is_believed_before_an_operator_and_a_contradiction_is_kept() {
+    let database = TestDatabase::unlimited().await;
+    let (id, _) = lost(&database).await;
+    let contradiction =
+        "select concat_ws(' ', contradicted_by ->> 'executed', contradicted_by ->> 'source') from tidegate.outcome";
+    for (executed, by_downstream, outcome, kept) in [
+        ("no", false, "resolved no operator", ""),
+        ("no", false, "known no operator", ""),
+        ("yes", false, "resolved yes operator", "no operator"),
+        ("no", true, "resolved no downstream", "yes operator"),
+        ("yes", false, "kept no downstream", "yes operator"),
+        ("yes", true, "resolved yes downstream", "no downstream"),
+        ("no", true, "kept yes downstream", "no downstream"),
+    ] {
+        let said = format!(
+            "select concat_ws(' ', s.outcome, s.known, s.source)
+             from tidegate.resolve('{id}', '{executed}', 'seen', by_downstream => {by_downstream}) as s"
+        );
+        assert_eq!(database.value(&said).await, outcome, "{executed} {by_downstream}");
+        assert_eq!(database.value(contradiction).await, kept, "{executed} {by_downstream}");
+    }
+    assert_eq!(database.number("select count(*) from tidegate.unresolved").await, 0);
+    sound(&database).await;
+
+    let live = database.submit("direct").await;
+    let outcome = format!("select outcome from tidegate.resolve('{live}', 'yes')");
+    assert_eq!(database.value(&outcome).await, "not_unresolved");
+    for (call, code) in [
+        (
+            "tidegate.resolve('00000000-0000-7000-8000-000000000000', 'yes')",
+            "TG006",
+        ),
+        (&*format!("tidegate.resolve('{id}', 'unknown')"), "TG007"),
+    ] {
+        assert_eq!(database.refused(&format!("select {call}")).await.code, code, "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_resolve_at_once_the_later_one_sees_what_the_other_has_said() {
+    for commits in [true, false] {
+        let database = TestDatabase::unlimited().await;
+        let (id, _) = lost(&database).await;
+        let mut first = Session::begin(&database).await;
+        first
+            .texts(&format!("select outcome from tidegate.respond('1', id => '{id}')"))
+            .await;
+        let said = against(
+            &database,
+            &mut first,
+            commits,
+            &format!("select outcome from tidegate.resolve('{id}', 'no')"),
+        )
+        .await;
+        assert_eq!(said, [if commits { "kept" } else { "resolved" }]);
+        let again = database
+            .value("select outcome from tidegate.submit('direct', '1', 'k')")
+            .await;
+        assert_eq!(again, if commits { "replayed" } else { "accepted" });
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_lists_what_is_unresolved_and_takes_an_operators_word() {
+    let database = TestDatabase::unlimited().await;
+    let (id, _) = lost(&database).await;
+    let listed = out(&run(&database.url, &["unresolved", "--kind", "direct"]).await);
+    assert!(listed.contains(&id) && listed.contains("internal_error"), "{listed}");
+    let json = run(&database.url, &["unresolved", "--json"]).await;
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json[0]["job_id"], *id);
+    assert_eq!((&json[0]["state"], &json[0]["sends"]), (&"failure".into(), &1.into()));
+
+    let resolve = |fact: &'static str| {
+        [
+            "resolve".to_owned(),
+            id.clone(),
+            fact.to_owned(),
+            "--note=the ledger has none".into(),
+        ]
+    };
+    for _ in 0..2 {
+        let said = run(&database.url, &resolve("--not-executed").each_ref().map(String::as_str)).await;
+        assert!(said.status.success(), "{said:?}");
+        assert_eq!(out(&said), format!("{id} was not executed\n"));
+    }
+    assert_eq!(told(&database, &id).await, "no operator true lost; it was not executed");
+    let got = out(&run(&database.url, &["get", &id]).await);
+    assert!(got.contains("executed: no"), "{got}");
+    let listed = out(&run(&database.url, &["unresolved"]).await);
+    assert!(listed.starts_with("there is none"), "{listed}");
+
+    database
+        .execute(&format!("select tidegate.respond('1', id => '{id}')"))
+        .await;
+    let said = run(&database.url, &resolve("--not-executed").each_ref().map(String::as_str)).await;
+    assert_eq!(said.status.code(), Some(1));
+    assert!(
+        err(&said).contains("executed is yes, and is believed"),
+        "{}",
+        err(&said)
+    );
+}
