@@ -248,6 +248,7 @@ async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
             "end_requests 1",
             "end_unclaimable 1",
             "put_back 1",
+            "resolve_requests 1",
             "settle_ended 1",
             "settle_passed 1",
             "settle_receipt 2"
