@@ -7,7 +7,8 @@
 -- nothing, but its reference is kept, if the request has none and it is free: a response may come under it. One of each
 -- array for each lease; null arrays tell nothing.
 create or replace function tidegate_internal.settle_late(
-  p_leases tidegate.lease[], p_unsent boolean[], p_refs text[] default null, p_responses jsonb[] default null
+  p_leases tidegate.lease[], p_unsent boolean[], p_moved uuid[] default null, p_refs text[] default null,
+  p_responses jsonb[] default null
 )
   returns void language plpgsql
   set tidegate.announced = ''
@@ -21,10 +22,12 @@ begin
     from unnest(p_leases) with ordinality as l(queue, token, id, place)
     join tidegate.outcome as o on o.request_id = l.id and o.executed = 'unknown'
     join tidegate.claim as c on c.token = l.token and l.id = any(c.ids)
+    where l.id <> all(coalesce(p_moved, '{}'))
     order by l.id
   loop
-    perform from tidegate.request as r where r.id = v_late.id for update;
-    -- Not waited for, as in `end_leases`: then the request stays unresolved.
+    -- Neither row is waited for, because this settle has locked others: then the request stays unresolved.
+    perform from tidegate.request as r where r.id = v_late.id for update skip locked;
+    continue when not found;
     perform from tidegate.claim as c
     where c.token = v_late.token and c.part = v_late.part and v_late.id = any(c.ids)
     for update skip locked;

@@ -196,3 +196,27 @@ async fn the_command_line_lists_what_is_unresolved_and_takes_an_operators_word()
         err(&said)
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_settle_itself_has_ended_is_not_late_and_leaves_the_rest_of_its_claim() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    database
+        .execute("select tidegate.submit_batch('direct', '{1,2,3}')")
+        .await;
+    let first = session.claim("tx", 1).await.remove(0).lease;
+    let held = session.claim("tx", 2).await;
+    let settle = |leases: &str, refs: &str| {
+        format!("select req_status from tidegate.settle_receipt({leases}, {refs}) as s(id, req_status)")
+    };
+    session
+        .texts(&settle(&format!("array['{first}'::tidegate.lease]"), "array['r']"))
+        .await;
+    // The reference is in use, and the other lease is a late one.
+    let both = format!("array['{}', '{first}']::tidegate.lease[]", held[0].lease);
+    assert_eq!(session.texts(&settle(&both, "array['r', null]")).await, ["failure"]);
+    sound(&database).await;
+    let last = format!("array['{}'::tidegate.lease]", held[1].lease);
+    assert_eq!(session.texts(&settle(&last, "array['s']")).await, ["receipt_received"]);
+    sound(&database).await;
+}
