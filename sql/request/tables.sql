@@ -61,9 +61,9 @@
 -- table outcome: What is known of requests that failed or timed out after a send that may have been executed.
 --   request_id: The request.
 --   executed: Whether the downstream has executed it: no, yes or unknown.
---   source: Who knows: settle, response, receipt_taken_back, downstream, operator; attempts: nobody.
+--   source: Where that comes from: settle, response, receipt_taken_back, downstream, operator, attempts.
 --   at: Since when that is known.
---   note: How that is known, by whoever said so.
+--   note: The reason that an operator or the downstream gave; or null.
 --   actor: Who said so.
 --   contradicted_by: What says otherwise: executed, source, at, note, actor; null: nothing.
 

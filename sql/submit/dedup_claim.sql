@@ -62,7 +62,8 @@ begin
       if v_known is not null then
         delete from tidegate.dedup as d where d.scope = p_scope and d.key = v_key;
         insert into tidegate.dedup select v_seen.* where v_seen.request_id is not null;
-        return v_known;
+        -- The next look compares the payloads.
+        continue;
       end if;
     end if;
     return p_id;

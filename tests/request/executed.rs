@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use crate::support::{
     TestDatabase,
-    race::{Session, against, sound},
+    race::{Session, sound},
 };
 
 /// A way to end a request.
@@ -373,7 +373,12 @@ async fn a_request_that_a_key_stands_for_is_not_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_late_yes_and_a_new_acceptance_under_one_key_the_first_one_counts() {
-    for commits in [true, false] {
+    for (commits, payload, expected) in [
+        (true, 1, Ok("replayed")),
+        (true, 2, Err("TG004")),
+        (false, 1, Ok("accepted")),
+        (false, 2, Ok("accepted")),
+    ] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
         let id = session.text("select id from tidegate.submit('direct', '1', 'k')").await;
@@ -392,14 +397,13 @@ async fn of_a_late_yes_and_a_new_acceptance_under_one_key_the_first_one_counts()
                  insert into tidegate.outcome (request_id, executed, source) values ('{id}', 'yes', 'response')"
             ))
             .await;
-        let said = against(
-            &database,
-            &mut other,
-            commits,
-            "select outcome from tidegate.submit('direct', '1', 'k')",
-        )
-        .await;
-        assert_eq!(said, [if commits { "replayed" } else { "accepted" }]);
+        let again = format!("select outcome from tidegate.submit('direct', '{payload}', 'k')");
+        let second = Session::open(&database).await.start(&again);
+        second.until_blocked_by(&database, &other).await;
+        other.execute(if commits { "commit" } else { "rollback" }).await;
+        let said = second.outcome().await.1;
+        let said = said.as_ref().map(|rows| &*rows[0]).map_err(|(code, _)| &**code);
+        assert_eq!(said, expected, "{commits} {payload}");
         assert_eq!(database.number("select count(*) from tidegate.dedup").await, 1);
     }
 }
