@@ -139,6 +139,7 @@ async fn a_rejected_proof_has_its_reason_in_poll_events_and_webhook_if_its_kind_
         for text in [poll.as_str(), event, &webhook] {
             let body: Value = serde_json::from_str(text).unwrap();
             assert_eq!(body["status"], "failed", "{text}");
+            assert_eq!(body["executed"], "yes", "{text}");
             assert_eq!(body["error"]["code"], "verdict_rejected", "{text}");
             assert_eq!(body["error"].get("details").is_some(), shown, "{text}");
             assert_eq!(text.contains("out of range"), shown, "{text}");
@@ -414,5 +415,6 @@ async fn a_callback_over_http_is_told_of_the_end() {
 
     let body = receiver.until(1).await[0].json();
     assert_eq!(body["job_id"], taken["job_id"]);
+    assert_eq!(body["executed"], "no");
     assert_eq!(body["error"]["code"], "cancelled");
 }
