@@ -2,6 +2,7 @@
 //! leases that run out, and messages that come late, twice or never.
 //!
 //! Two smaller models, `tickets` and `leases`, look below a transaction: at its statements, their snapshots and its locks.
+//! A third, `uncertain`, follows an idempotency key through sends that may have been executed.
 //!
 //! Nothing here is used by the programs. The tests let `stateright` walk through every state of the model and hold the
 //! properties against each; then they break the model in ways in which the engine could be broken, and see that it is
@@ -31,3 +32,5 @@ mod steps;
 mod tickets;
 #[cfg(test)]
 mod transactions;
+#[cfg(test)]
+mod uncertain;

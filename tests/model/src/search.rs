@@ -1,4 +1,4 @@
-//! Walks through the states of a model, for all three models.
+//! Walks through the states of a model, for all four models.
 //!
 //! `TIDEGATE_MODEL` says how much may go wrong on each path: `small` (by default), `usual` (by default in long test runs), or
 //! `large`: minutes, and some gigabytes.
