@@ -78,22 +78,26 @@ fn sent_at_most_once() -> Scene {
     }
 }
 
-/// A key whose window passes, also more than once.
+/// A key whose window passes, also more than once, and requests that are redriven meanwhile.
 fn aged() -> Scene {
     let small = Left {
         submissions: 2,
         losses: 1,
         ends: 1,
         searches: 1,
-        windows: 2,
+        redrives: 1,
+        windows: 1,
         ..Left::default()
     };
     let usual = Left {
-        submissions: 3,
         cancels: 1,
+        windows: 2,
         ..small
     };
-    let large = Left { windows: 3, ..usual };
+    let large = Left {
+        submissions: 3,
+        ..usual
+    };
     Scene {
         name: "aged",
         renews: false,
