@@ -26,6 +26,7 @@ mod poll;
 mod prefer;
 mod problem;
 mod rate_limit;
+mod resolution;
 mod responses;
 mod retry_after;
 mod routes;

@@ -231,8 +231,11 @@ pub type JsonText = Box<RawValue>;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request<P = JsonText> {
-    /// The request; also the idempotency key towards the downstream.
+    /// The request.
     pub id: RequestId,
+    /// The idempotency key towards the downstream: its own id, or that of the request which it repeats because that may
+    /// have been executed.
+    pub send_id: RequestId,
     /// Its kind, in snake case.
     pub kind: String,
     /// The submitted payload.
@@ -259,8 +262,10 @@ impl<P> Request<P> {
     /// The first attempt of a request that no database has, for tests of stages.
     #[must_use]
     pub fn example(kind: impl Into<String>, payload: P) -> Self {
+        let id = RequestId(Uuid::now_v7());
         Self {
-            id: RequestId(Uuid::now_v7()),
+            id,
+            send_id: id,
             kind: kind.into(),
             payload,
             attempt: 1,
@@ -273,10 +278,16 @@ impl<P> Request<P> {
         }
     }
 
+    /// Whether an earlier send, of this request or of the one that it repeats, may have succeeded.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        self.attempt > 1 || self.send_id != self.id
+    }
+
     /// The same request with another payload.
     pub(crate) fn with_payload<Q>(&self, payload: Q) -> Request<Q> {
         Request {
             id: self.id,
+            send_id: self.send_id,
             kind: self.kind.clone(),
             payload,
             attempt: self.attempt,

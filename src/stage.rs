@@ -2,7 +2,7 @@
 //!
 //! The engine holds the request's lease while a stage runs and settles it by the value that the stage returns; a stage
 //! never touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards
-//! the downstream, the request's id is the idempotency key.
+//! the downstream, the request's `send_id` is the idempotency key.
 //!
 //! A stage declares the type of its payloads. A request whose payload does not parse is never sent, and ends in failure
 //! with the code `invalid_payload`.
@@ -19,7 +19,7 @@
 //!
 //! let stages = Stages::new().send("payout", |request: Request<Payout>| async move {
 //!     let Payout { to, cents } = request.payload;
-//!     // Call the downstream here, with `request.id` as the idempotency key.
+//!     // Call the downstream here, with `request.send_id` as the idempotency key.
 //!     Sent::response(format!("{cents} cents to {to}"))
 //! });
 //! ```
@@ -78,10 +78,11 @@ pub trait Transact: Send + Sync + 'static {
     /// Sends one request. Called only while the lease holds, and no earlier than the rate limit allows.
     fn send(&self, request: &Request<Self::Payload>) -> impl Future<Output = Sent> + Send;
 
-    /// Searches for the receipt of an earlier attempt; called before every attempt but the first.
+    /// Searches for the receipt of an earlier attempt; called before every attempt that may repeat one, and after the end
+    /// of a request that may have been executed, for as long as its kind's `resolve_for`.
     ///
-    /// By default it finds none, and the request is sent again: right for a downstream that recognises the request's id
-    /// as an idempotency key, or where a repeated send does no harm.
+    /// By default it finds none, and the request is sent again: right for a downstream that recognises the request's
+    /// [`send_id`](Request::send_id) as an idempotency key, or where a repeated send does no harm.
     ///
     /// # Errors
     ///
@@ -89,8 +90,25 @@ pub trait Transact: Send + Sync + 'static {
     fn find_receipt(
         &self,
         _request: &Request<Self::Payload>,
-    ) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send {
-        std::future::ready(Ok(None))
+    ) -> impl Future<Output = Result<Found, RequestError>> + Send {
+        std::future::ready(Ok(Found::Nothing))
+    }
+}
+
+/// What a search for the receipt of an earlier attempt has found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// The downstream took it.
+    Receipt(Receipt),
+    /// No receipt; the attempt may still arrive.
+    Nothing,
+    /// The downstream promises that it has not executed the request, and will not execute an attempt that was made.
+    Never,
+}
+
+impl From<Option<Receipt>> for Found {
+    fn from(receipt: Option<Receipt>) -> Self {
+        receipt.map_or(Self::Nothing, Self::Receipt)
     }
 }
 
@@ -189,7 +207,7 @@ impl<S: Readiness> AnyReadiness for S {
 /// [`Transact`] behind a pointer, for the table of stages.
 pub(crate) trait AnyTransact: Send + Sync {
     fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent>;
-    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>>;
+    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Found, RequestError>>;
 }
 
 impl<S: Transact> AnyTransact for S {
@@ -202,12 +220,12 @@ impl<S: Transact> AnyTransact for S {
         })
     }
 
-    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
+    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Found, RequestError>> {
         Box::pin(async move {
             match Typed::of(request) {
                 Ok(request) => Transact::find_receipt(self, &request).await,
                 // No attempt can have sent it, unless an earlier program parsed it; `send` rejects it.
-                Err(_) => Ok(None),
+                Err(_) => Ok(Found::Nothing),
             }
         })
     }

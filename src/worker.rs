@@ -11,6 +11,7 @@ mod leases;
 mod meter;
 mod outcome;
 mod queue;
+mod searches;
 mod settler;
 mod timeouts;
 
@@ -236,6 +237,7 @@ async fn work(
         timeouts,
         clock,
     });
+    helpers.spawn(searches::run(Arc::clone(&shared), helpers_end.clone()));
     helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
 
     let stop = shutdown.child_token();

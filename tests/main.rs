@@ -114,6 +114,7 @@ mod recovery {
     pub mod losses;
     pub mod rebuilt_queues;
     pub mod redrive;
+    pub mod repeats;
     pub mod waits;
     pub mod whole;
 }
@@ -134,6 +135,7 @@ mod request {
     pub mod plans;
     pub mod races;
     pub mod resolutions;
+    pub mod searches;
     pub mod transitions;
 }
 mod respond {
@@ -172,5 +174,6 @@ mod worker {
     pub mod lives;
     pub mod news;
     pub mod payloads;
+    pub mod searches;
     pub mod shared_queues;
 }

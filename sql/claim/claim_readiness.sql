@@ -61,7 +61,7 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_limits.now) * 1000))::integer
       end, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive'
+      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive', null::uuid
     -- Sorted before the join, which keeps the order, while the rows are narrow.
     from (select * from claimed as c order by c.msg_id) as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'

@@ -12,7 +12,7 @@ as $$
   set
     req_status = (case r.req_status when 'queued' then 'timed_out' else 'failure' end)::tidegate.request_status,
     previous_status = r.req_status, transition_no = r.transition_no + 1, finished_at = tidegate.clock(), queue = null,
-    msg_id = null, lease = null, cause = e.cause,
+    msg_id = null, lease = null, ended_lease = r.lease, cause = e.cause,
     error = tidegate_internal.final_error(
       tidegate_internal.error_json(e.cause, e.message, e.cause <> 'cancelled'), r.error, r, r.tx_unsent
     )

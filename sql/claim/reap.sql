@@ -30,9 +30,9 @@ begin
     begin
       v_held := tidegate_internal.lock_lapsed(v_claim.token, v_claim.part, p_now);
       if v_held.held = 0 then
-        raise exception using errcode = 'TG000';
+        raise exception using errcode = 'TG999';
       end if;
-    exception when sqlstate 'TG000' then
+    exception when sqlstate 'TG999' then
       -- The claim may hold nothing any more.
       delete from tidegate.claim as c
       where (c.token, c.part) in (

@@ -48,6 +48,7 @@
 --   policy_version: The version of the policy that it is attempted under.
 --   probe: Whether it is a probe of a half-open breaker.
 --   adaptive: Whether its timeout is learned; timeout_ms is the longest then.
+--   send_id: The id to send it under, where that is not its own: it repeats what may have been executed under that.
 
 -- table claim: A row for each claim, or part of one; a request is held while it names the token.
 --   token: The random number of the claim, which the rows of its requests name.

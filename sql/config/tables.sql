@@ -33,6 +33,7 @@
 --   key_bucket: Made keys: time bucket in the key, edges do not count; or null.
 --   key_scope: Whose keys meet: those of a submitter, or those of all (kind).
 --   key_after_unknown: Key of what may have been executed: stands for its window, until resolved, or is free.
+--   resolve_for: How long after its end workers search for a receipt of what is unknown; null: while its key can stand.
 --   key_compares: With a known key, compare the payload with the first one's, or nothing.
 --   set_paths: Payload arrays that are sets: element order does not matter.
 --   reject_details: Whether callers get a rejected proof's verdict as error.details.

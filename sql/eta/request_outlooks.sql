@@ -6,13 +6,13 @@
 -- run out is counted as if it waited at its number. `elapsed` is the time in the current status, `age` since the
 -- submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and `eta_p90_ms` are there for kinds with
 -- `eta = 'observed'` once enough was observed; `predicted_seconds` is the Retry-After at submit. `executed` is that of
--- the function of this name; `cancelling`: it is being sent, and its cancel was requested.
+-- the function of this name, and so is `resolution`; `cancelling`: it is being sent, and its cancel was requested.
 create or replace function tidegate.request_outlooks(ids uuid[])
   returns table (
     id uuid, kind text, flow tidegate.flow, req_status tidegate.request_status, transition_no integer, place text,
     queue text, queue_position bigint, elapsed interval, age interval, retry_after_seconds integer, eta_p50_ms bigint,
     eta_p90_ms bigint, predicted_seconds integer, submitted_at timestamptz, response jsonb, error jsonb, submitter text,
-    executed text, cancelling boolean
+    executed text, cancelling boolean, resolution jsonb
   )
   language plpgsql stable security definer as $$
 #variable_conflict use_column
@@ -26,7 +26,8 @@ begin
       select
         r.id, r.kind, r.flow, r.req_status, r.transition_no, r.queue, r.msg_id, r.tx_in_flight_at, r.eta_seconds,
         r.submitted_at, r.response, r.error, r.submitter,
-        tidegate.executed(r) as executed, r.cancel_requested_at is not null as cancelling,
+        tidegate.executed(r) as executed, tidegate.resolution(r) as resolution,
+        r.cancel_requested_at is not null as cancelling,
         -- Null under no lease.
         case when r.lease is not null then (
           select bool_or(tidegate.is_held(c.until, c.lease_ms, v_now))
@@ -94,7 +95,7 @@ begin
         end)
       end::integer,
       o.p50_ms, o.p90_ms, p.eta_seconds::integer, p.submitted_at, p.response, p.error, p.submitter,
-      p.executed, p.cancelling and p.place = 'tx_in_flight'
+      p.executed, p.cancelling and p.place = 'tx_in_flight', p.resolution
     from placed as p
     left join lateral tidegate.eta_line(
       p.place, (p.terms).tx_queue_size, (p.terms).drain_tps, (p.terms).concurrency, (p.of_kind).readiness_ms,

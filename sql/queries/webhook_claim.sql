@@ -3,5 +3,5 @@ select
   request_id, id, nonce, url, host_port, coalesce(allow_private, false) as allow_private, secrets,
   attempt, extract(epoch from claimed_at)::bigint as claimed_at,
   lease_ms, timeout_ms, kind, req_status::text as status, response, error, finished_at,
-  executed
+  executed, resolution, event
 from tidegate.webhook_claim($1);

@@ -71,8 +71,8 @@ begin
         -- end of each queue
       end case;
     end if;
-    raise exception using errcode = 'TG000';
-  exception when sqlstate 'TG000' then
+    raise exception using errcode = 'TG999';
+  exception when sqlstate 'TG999' then
     return v_live;
   end;
 end;

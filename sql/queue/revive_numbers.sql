@@ -14,8 +14,8 @@ begin
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'offset'));
     perform setval(q.counter, coalesce(pg_sequence_last_value(q.counter), 0) - p_count)
     from tidegate_internal.queue_counter(p_queue, 'offset') as q(counter);
-    raise exception using errcode = 'TG000';
-  exception when sqlstate 'TG000' then
+    raise exception using errcode = 'TG999';
+  exception when sqlstate 'TG999' then
     return;
   end;
 end;

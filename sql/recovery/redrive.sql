@@ -10,8 +10,10 @@
 --
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
 -- cancelled are left alone. Those that were, or may have been, executed are submitted again only with `may_repeat`, or
--- in kinds whose keys are free after such an end: towards the downstream the new request is another one, and whatever
--- the old one has done there may be done again. A caller who repeats the old idempotency key gets the new request.
+-- in kinds whose keys are free after such an end. What may have been executed, and what repeats such a request, is sent
+-- under the id of the first of them: a downstream that recognises ids executes it once, and a response to either
+-- answers the new one. Anything else is a new request to the downstream. A caller who repeats the old idempotency key
+-- gets the new request; what a caller has submitted again already is left alone.
 -- Where the kind requires keys, or makes one that still stands for the old request, the new one has one made of the id
 -- of the old. `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
@@ -25,10 +27,14 @@ create or replace function tidegate.redrive(
   set tidegate.announced = ''
 as $$
 declare
-  v_found   record;
-  v_group   uuid[];
-  v_are_new boolean[];
-  v_refused uuid[];
+  v_found    record;
+  v_group    uuid[];
+  v_new      uuid[] := '{}';
+  v_are_new  boolean[];
+  v_refused  uuid[];
+  -- What was executed of the group, and what has become known of it meanwhile.
+  v_executed text[];
+  v_known    uuid[];
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
   perform tidegate_internal.require_kind(redrive.kind) where redrive.kind is not null;
@@ -53,7 +59,7 @@ begin
       and (redrive.since is null or r.finished_at >= redrive.since)
       and case when redrive.code is null then r.error ->> 'code' is distinct from 'cancelled'
         else r.error ->> 'code' = redrive.code end
-      and (may_repeat or tidegate.executed(r) = 'no' or exists (
+      and (may_repeat or (tidegate.executed(r) = 'no' and r.send_id is null) or exists (
         select from tidegate.kind as k where k.name = r.kind and k.key_after_unknown = 'free'
       ))
       and not exists (select from tidegate.redrive as v where v.request_id = r.id)
@@ -78,52 +84,76 @@ begin
   );
   -- As many of them at once as can be submitted together.
   loop
+    exit when v_group = '{}';
+    v_executed := array(select tidegate.executed(r) from tidegate.request as r where r.id = any(v_group) order by r.id);
     begin
-      with asked as materialized (
-        select v_group[s.place] as id, s.id as new_id, s.outcome = 'accepted' as is_new, s.seconds
-        from tidegate_internal.submit_requests(
-          v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
-          -- With a blank, which no key that comes over HTTP has.
-          (select array_agg(
-             case when k.key_mode = 'required' or k.key_after_unknown <> 'free' and tidegate.executed(r) <> 'no'
-               then 'redrive ' || r.id end
-             order by r.id
-           )
-           from tidegate.request as r
-           join tidegate.kind as k on k.name = r.kind and k.key_mode <> 'caller'
-           where r.id = any(v_group)),
-          array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
-        ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place)
-      ), linked as (
-        insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)
-        select a.id, a.new_id, left(coalesce(redrive.actor, nullif(current_setting('tidegate.actor', true), '')), 200)
-        from asked as a
-        where a.new_id is not null
-      )
       select
-        coalesce(array_agg(a.id order by a.id) filter (where a.new_id is not null), '{}'),
-        coalesce(array_agg(a.new_id order by a.id) filter (where a.new_id is not null), '{}'),
-        array_agg(a.is_new order by a.id) filter (where a.new_id is not null),
-        array_agg(a.id) filter (where a.new_id is null), max(a.seconds) filter (where a.new_id is null)
-      into ids, new_ids, v_are_new, v_refused, retry_after_seconds
-      from asked as a;
+        array_agg(s.id order by s.place), array_agg(s.outcome = 'accepted' order by s.place),
+        max(s.seconds) filter (where s.id is null)
+      into v_new, v_are_new, retry_after_seconds
+      from tidegate_internal.submit_requests(
+        v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id),
+        -- With a blank, which no key that comes over HTTP has.
+        (select array_agg(
+           case when k.key_mode = 'required' or k.key_after_unknown <> 'free' and tidegate.executed(r) <> 'no'
+             then 'redrive ' || r.id end
+           order by r.id
+         )
+         from tidegate.request as r
+         join tidegate.kind as k on k.name = r.kind and k.key_mode <> 'caller'
+         where r.id = any(v_group)),
+        array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true, p_links => false
+      ) with ordinality as s(id, outcome, status, queue, queue_position, seconds, eta_p50_ms, eta_p90_ms, place);
+
+      -- Locked after the keys, as by submissions. Of what has become known meanwhile, or what its caller has submitted
+      -- again, nothing is submitted.
+      perform from (select 1 from tidegate.request as r where r.id = any(v_group) order by r.id for update) as locked;
+      v_known := array(
+        select g.id
+        from unnest(v_group, v_executed, v_new) as g(id, executed, new_id)
+        join tidegate.request as r on r.id = g.id
+        left join tidegate.redrive as v on v.request_id = g.id
+        where tidegate.executed(r) <> g.executed or v.redriven_as <> g.new_id
+      );
+      if v_known <> '{}' then
+        raise exception sqlstate 'TG999';
+      end if;
+      insert into tidegate.redrive as v (request_id, redriven_as, on_behalf_of)
+      select g.id, g.new_id, left(coalesce(redrive.actor, nullif(current_setting('tidegate.actor', true), '')), 200)
+      from unnest(v_group, v_new) as g(id, new_id)
+      where g.new_id is not null
+      on conflict on constraint redrive_pkey do update set on_behalf_of = excluded.on_behalf_of;
       exit;
-    exception when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
+    exception when sqlstate 'TG999' then
+      v_group := array(select g.id from unnest(v_group) as g(id) where g.id <> all(v_known));
+      v_new := '{}';
+    when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
       -- TG003 refuses the kind, so all of the group; another error only this request.
       if sqlstate = 'TG003' or cardinality(v_group) = 1 then
         unfit_ids := v_group;
         unfit_reasons := array_fill(sqlerrm, array[cardinality(v_group)]);
+        v_new := '{}';
         exit;
       end if;
       v_group := v_group[1 : cardinality(v_group) / 2];
     end;
   end loop;
 
+  select
+    coalesce(array_agg(g.id order by g.id) filter (where g.new_id is not null), '{}'),
+    coalesce(array_agg(g.new_id order by g.id) filter (where g.new_id is not null), '{}'),
+    array_agg(g.id) filter (where g.new_id is null)
+  into ids, new_ids, v_refused
+  from unnest(v_group, v_new) as g(id, new_id)
+  where v_new <> '{}';
   update tidegate.request as r
-  set callback_url = o.callback_url
-  from unnest(redrive.ids, redrive.new_ids, v_are_new) as n(id, new_id, is_new)
+  set callback_url = o.callback_url, send_id = w.send_id
+  from unnest(v_group, v_new, v_are_new) as n(id, new_id, is_new)
   join tidegate.request as o on o.id = n.id
-  where r.id = n.new_id and n.is_new and o.callback_url is not null;
+  cross join lateral (
+    select coalesce(o.send_id, case tidegate.executed(o) when 'unknown' then o.id end) as send_id
+  ) as w
+  where v_new <> '{}' and r.id = n.new_id and n.is_new and num_nonnulls(o.callback_url, w.send_id) > 0;
   redriven := cardinality(ids);
   if v_refused is null or not exists (
     select

@@ -10,7 +10,7 @@
 --   options: Its options.
 --   figures: Requests per action; responses, counts, gates, storages, strays.
 
--- table redrive: Requests that have failed or timed out and were submitted again, and as what.
+-- table redrive: Requests that have failed or timed out and were submitted again, by an operator or under their keys.
 --   request_id: The old request; submitted again once at most.
 --   redriven_as: New request, or an earlier one with the same derived key.
 --   at: When.

@@ -48,7 +48,7 @@ begin
     update tidegate.request as r
     set
       req_status = p_to, previous_status = r.req_status, transition_no = r.transition_no + 1,
-      finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null,
+      finished_at = tidegate.clock(), queue = null, msg_id = null, lease = null, ended_lease = r.lease,
       cause = p_causes[array_position(p_from, r.req_status)],
       error = tidegate_internal.final_error(
         coalesce(

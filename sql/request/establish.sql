@@ -1,13 +1,19 @@
 -- establish: Notes whether requests that have ended were executed, by a source that knows; returns those that it
 -- changed.
 --
--- Only requests with a row in `outcome`: the others' sends certainly had no effect, or were answered. Under the locks
--- of their rows. Whatever is known beats what is unknown, what the downstream says beats an operator's word, and a yes
--- of the downstream beats its no, unless it has taken its receipt back. What loses stays in `contradicted_by`.
+-- Only requests with a row in `outcome`: the others' sends certainly had no effect, or were answered; a response says
+-- otherwise of the former. Under the locks of their rows. Whatever is known beats what is unknown, what the downstream
+-- says beats an operator's word, and a yes of the downstream beats its no, unless it has taken its receipt back. What
+-- loses stays in `contradicted_by`.
 create or replace function tidegate_internal.establish(
   p_ids uuid[], p_executed text, p_source text, p_note text default null, p_actor text default null
 )
   returns setof uuid language sql as $$
+  insert into tidegate.outcome (request_id, kind, executed, source)
+  select r.id, r.kind, 'unknown', 'attempts'
+  from tidegate.request as r
+  where r.id = any(p_ids) and r.req_status in ('failure', 'timed_out') and p_source = 'response'
+  on conflict do nothing;
   with judged as (
     select
       o.request_id,

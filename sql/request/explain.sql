@@ -15,6 +15,7 @@
 --   waiting_behind                     others stand before it
 --   no_worker                          no live worker serves the queue
 --   next                               the next claim takes it
+--   unresolved, resolved               it may have been executed; it is known whether it was
 --   redriven, redrive                  it has failed, and was submitted again; it is one that had failed (`redrive`)
 -- Raises TG006 when there is no such request.
 create or replace function tidegate.explain(id uuid)
@@ -78,6 +79,19 @@ begin
       )
     ) as r(reason, applies, sentence, figures)
     where r.applies
+    union all
+    select
+      case o.executed when 'unknown' then 'unresolved' else 'resolved' end,
+      case o.executed
+        when 'unknown' then format('it may have been executed: %s searches for its receipt found no answer, %s',
+          o.searches, coalesce('the next is at ' || tidegate_internal.plain_time(o.search_at), 'and no other follows'))
+        else format('it was %sexecuted: known since %s (%s)', case o.executed when 'no' then 'not ' end,
+          tidegate_internal.plain_time(o.at), o.source)
+      end,
+      jsonb_strip_nulls(jsonb_build_object('executed', o.executed, 'source', o.source, 'at', o.at,
+        'searches', o.searches, 'search_at', o.search_at, 'contradicted_by', o.contradicted_by))
+    from tidegate.outcome as o
+    where o.request_id = explain.id
     union all
     select
       'redriven', format('it was submitted again at %s, as %s', tidegate_internal.plain_time(v.at), v.redriven_as),

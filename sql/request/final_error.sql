@@ -3,17 +3,23 @@
 --
 -- `p_error` is the error without that, and `p_last` that of the last check or send, if it failed. `p_unsent` of the
 -- request's sends certainly had no effect. What may have been executed is retryable only in kinds whose key is free
--- afterwards. The text of an error that is not Tidegate's (`p_own` false) stays as it is if nothing was executed.
+-- afterwards. The text of an error that is not Tidegate's (`p_own` false) stays as it is if nothing was executed. A
+-- repeat that had no effect says nothing of what it repeats.
 create or replace function tidegate_internal.final_error(
   p_error jsonb, p_last jsonb, p_request tidegate.request, p_unsent integer, p_own boolean default true
 )
   returns jsonb language sql stable as $$
   select case
-    when jsonb_typeof(e.error) <> 'object' or (p_request.tx_attempt <= p_unsent and not p_own) then e.error
-    when p_request.tx_attempt <= p_unsent then e.error || jsonb_build_object('message', e.message || case
-      when p_error ->> 'code' = 'cancelled' then ' before it was sent'
-      else '; it was not sent'
-    end)
+    when jsonb_typeof(e.error) <> 'object'
+      or (p_request.tx_attempt <= p_unsent and not p_own and p_request.send_id is null) then e.error
+    when p_request.tx_attempt <= p_unsent then e.error || jsonb_build_object(
+      'retryable', p_request.send_id is null and (e.error -> 'retryable') is not distinct from 'true',
+      'message', e.message || case
+        when not p_own then ''
+        when p_error ->> 'code' = 'cancelled' then ' before it was sent'
+        else '; it was not sent'
+      end || case when p_request.send_id is not null then '; what it repeats may have been executed' else '' end
+    )
     else e.error || (
       select jsonb_build_object('retryable', f.may_repeat, 'message', e.message || case
         when f.evidence is not null then '; it was executed'

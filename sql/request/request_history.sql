@@ -13,12 +13,13 @@ create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
   -- With casts these are constants of the plan; without, each call would read the texts.
-  v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}'::tidegate.request_status[];
-  v_failed constant tidegate.request_status[] := '{failure,timed_out}'::tidegate.request_status[];
-  v_left   constant tidegate.request_status[] :=
+  v_ends     constant tidegate.request_status[] := '{completed,timed_out,failure}'::tidegate.request_status[];
+  v_failed   constant tidegate.request_status[] := '{failure,timed_out}'::tidegate.request_status[];
+  v_left     constant tidegate.request_status[] :=
     '{completed,timed_out,failure,receipt_received}'::tidegate.request_status[];
-  v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
-  v_steps  record;
+  v_in_row   constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}'::text[];
+  v_steps    record;
+  v_answered uuid[];
 begin
   if current_setting('tidegate.announced', true) = 'counted' and pg_trigger_depth() = 1 then
     return null;
@@ -114,13 +115,31 @@ begin
     group by e.kind;
 
     if v_steps.new && v_failed then
-      insert into tidegate.outcome (request_id, executed, source)
-      select r.id, case when e.evidence is null then 'unknown' else 'yes' end, coalesce(e.evidence, 'attempts')
+      insert into tidegate.outcome (request_id, kind, executed, source, search_at)
+      select
+        r.id, r.kind, case when e.evidence is null then 'unknown' else 'yes' end, coalesce(e.evidence, 'attempts'),
+        tidegate.clock() + interval '1 second'
       from new_rows as r
-      cross join tidegate_internal.evidence(r.id, r.error) as e(evidence)
+      cross join lateral (
+        select case
+          when r.tx_attempt > r.tx_unsent then tidegate_internal.evidence(r.id, r.error)
+          -- A response contradicts a refusal, too.
+          when exists (select from tidegate.response_inbox as i where i.request_id = r.id and i.part is null)
+            then 'response'
+        end
+      ) as e(evidence)
       where r.req_status in ('failure', 'timed_out') and r.previous_status <> r.req_status
-        and r.tx_attempt > r.tx_unsent
+        and (r.tx_attempt > r.tx_unsent or e.evidence is not null)
       on conflict do nothing;
+      -- A response may have come after the statement read what its error says.
+      select array_agg(r.id) into v_answered
+      from new_rows as r
+      join tidegate.outcome as o on o.request_id = r.id and o.executed = 'yes'
+      where r.req_status in ('failure', 'timed_out') and r.previous_status <> r.req_status
+        and r.cause <> 'verdict_rejected' and r.error ->> 'message' not like '%; it was executed';
+      if v_answered is not null then
+        perform tidegate_internal.say_executed(v_answered, 'yes');
+      end if;
     end if;
 
     -- Nothing here raises: an invalid URL, written by hand, fails its delivery and not the request.

@@ -1,5 +1,5 @@
--- resolve_requests: Establishes whether requests that have ended were executed, and says so in their errors; returns
--- those of which it was not known, or known otherwise.
+-- resolve_requests: Establishes whether requests that have ended were executed, and says so in their errors and to
+-- their callbacks; returns those of which it was not known, or known otherwise.
 --
 -- Locks the rows first, in the order of their ids: of two sources at once, the later one sees what the other has noted.
 create or replace function tidegate_internal.resolve_requests(
@@ -11,15 +11,8 @@ declare
 begin
   perform from (select 1 from tidegate.request as r where r.id = any(p_ids) order by r.id for update) as locked;
   v_changed := array(select tidegate_internal.establish(p_ids, p_executed, p_source, p_note, p_actor));
-  update tidegate.request as r
-  set previous_status = r.req_status, error = r.error || jsonb_build_object(
-    'retryable', p_executed = 'no',
-    'message', regexp_replace(
-      coalesce(r.error ->> 'message', ''),
-      '; (it|another call of it) (was executed|was not executed|may have been executed(, and may be repeated)?)$', ''
-    ) || case p_executed when 'yes' then '; it was executed' else '; it was not executed' end
-  )
-  where r.id = any(v_changed) and jsonb_typeof(r.error) = 'object';
+  perform tidegate_internal.say_executed(v_changed, p_executed);
+  perform tidegate_internal.webhook_resolved(v_changed);
   return query select unnest(v_changed);
 end;
 $$;

@@ -40,6 +40,8 @@
 --   msg_id: Number of its message; a message counts only if its request names it.
 --   lease: Token of the claim that holds it; null: waiting, or out of the queue.
 --   cancel_requested_at: When its cancel was requested during a send; no other follows.
+--   ended_lease: Token of the lease under which another than its holder ended it, until the holder's settle comes.
+--   send_id: The id it is sent under, as a repeat of what may have been executed under that; null: its own.
 --   submitted_at: When it was submitted.
 --   deadline_at: When it fails without a receipt; fixed at submit.
 --   readiness_deadline_at: When it times out if still queued; fixed at submit.
@@ -58,16 +60,26 @@
 --   error: Error of its end, or of its last attempt: {"code", "message", "retryable"}; perhaps details, last_error.
 --   callback_url: URL notified of its end; null: its kind's callback_url, if any.
 
+-- index request_send_id_idx: Finds the repeat of a request, which its response answers.
+
 -- table outcome: What is known of requests that failed or timed out after a send that may have been executed.
 --   request_id: The request.
+--   kind: Its kind.
 --   executed: Whether the downstream has executed it: no, yes or unknown.
---   source: Where that comes from: settle, response, receipt_taken_back, downstream, operator, attempts.
+--   source: Where that comes from: settle, response, search, receipt_taken_back, downstream,
+--     operator, attempts.
 --   at: Since when that is known.
 --   note: The reason that an operator or the downstream gave; or null.
 --   actor: Who said so.
 --   contradicted_by: What says otherwise: executed, source, at, note, actor; null: nothing.
+--   searches: How often workers have searched for its receipt.
+--   search_at: When they search next, if it is unknown then; null: not any more.
 
 -- index outcome_unresolved_idx: Lists what is unknown.
+
+-- index outcome_contradicted_idx: Counts what two sources differ about.
+
+-- index outcome_search_at_idx: Serves search_claim: the longest due of each kind first.
 
 -- index request_deadline_at_idx: Serves expire_by_deadline, about one visit per row.
 

@@ -1,8 +1,8 @@
 -- respond: Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate,
 -- early or late.
 --
--- Address it by request id or by the reference of its receipt; an id wins. Returns the request, if it is known, its
--- status now, and the outcome:
+-- Address it by request id or by the reference of its receipt; an id wins. A response to a request that was repeated
+-- answers the repeat. Returns the request, if it is known, its status now, and the outcome:
 --   completed   the request is answered          rejected    the verdict was no: the request failed
 --   stored      a share, more are needed         duplicate   this share was here already
 --   early       kept until the receipt is stored late        kept: shows that the ended request was executed
@@ -15,6 +15,7 @@ create or replace function tidegate.respond(
   language plpgsql security definer as $$
 declare
   v_id      uuid := respond.id;
+  v_repeat  uuid;
   v_request record;
   v_refusal text;
   v_outcome text;
@@ -33,20 +34,33 @@ begin
     end if;
   end if;
 
-  -- Locked before it is read: a receipt that is being stored either sees this response in the inbox, or has
-  -- moved the row before this lock was granted.
-  select r.req_status, r.flow, r.response_threshold into v_request
-  from tidegate.request as r
-  where r.id = v_id
-  for update;
-  if not found then
-    raise exception using errcode = 'TG006', message = format('there is no request %s', v_id);
-  end if;
-  v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part,
-    respond.accept);
-  if v_refusal is not null then
-    raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
-  end if;
+  loop
+    -- Locked before it is read: a receipt that is being stored either sees this response in the inbox, or has
+    -- moved the row before this lock was granted.
+    select r.req_status, r.flow, r.response_threshold, coalesce(r.send_id, r.id) as send_id into v_request
+    from tidegate.request as r
+    where r.id = v_id
+    for update;
+    if not found then
+      raise exception using errcode = 'TG006', message = format('there is no request %s', v_id);
+    end if;
+    v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part,
+      respond.accept);
+    if v_refusal is not null then
+      raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
+    end if;
+    exit when v_request.req_status not in ('completed', 'timed_out', 'failure');
+    -- A share is no answer.
+    if respond.part is null then
+      perform from tidegate_internal.resolve_requests(array[v_id], 'yes', 'response');
+    end if;
+    -- What is sent under the same id repeats this request, and is answered by it.
+    select r.id into v_repeat
+    from tidegate.request as r
+    where r.send_id = v_request.send_id and r.req_status not in ('completed', 'timed_out', 'failure');
+    exit when not found;
+    v_id := v_repeat;
+  end loop;
 
   if v_request.req_status = 'receipt_received' then
     v_outcome := tidegate_internal.apply_response(v_id, respond.response, respond.part, respond.accept);
@@ -54,10 +68,6 @@ begin
     v_outcome := case when v_request.req_status in ('completed', 'timed_out', 'failure') then 'late' else 'early' end;
     insert into tidegate.response_inbox (request_id, reference, part, accept, response, late)
     values (v_id, respond.reference, respond.part, respond.accept, respond.response, v_outcome = 'late');
-    -- A share is no answer.
-    if v_outcome = 'late' and respond.part is null then
-      perform from tidegate_internal.resolve_requests(array[v_id], 'yes', 'response');
-    end if;
   end if;
   return query select r.id, r.req_status, v_outcome from tidegate.request as r where r.id = v_id;
 end;

@@ -99,7 +99,7 @@ begin
   into v_moved
   from moved as m;
   if v_moved.some_are_late then
-    perform tidegate_internal.settle_late(leases, null, v_moved.ids, refs, responses);
+    perform tidegate_internal.settle_late(leases, null, refs, responses);
   end if;
   if v_moved.ids is null then
     return;

@@ -3,10 +3,11 @@
 -- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again, because the key
 -- is free), else the earlier request's. Of two concurrent first submissions one waits for the other here and then finds
 -- its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope
--- is a made key, to be stored in buckets of `p_bucket`, and then under its lock (see `lock_names`).
+-- is a made key, to be stored in buckets of `p_bucket`, and then under its lock (see `lock_names`). `p_links`: links
+-- the ended request that it stood for to this one.
 create or replace function tidegate_internal.dedup_claim(
   p_scope text, p_key text, p_fingerprint bytea, p_window interval, p_id uuid,
-  p_bucket interval default null
+  p_bucket interval default null, p_links boolean default true
 )
   returns uuid language plpgsql as $$
 declare
@@ -65,6 +66,14 @@ begin
         -- The next look compares the payloads.
         continue;
       end if;
+      -- What has ended was submitted again as this request, so that nobody redrives it as well. A redrive links only
+      -- what it redrives.
+      insert into tidegate.redrive (request_id, redriven_as)
+      select l.id, p_id
+      from tidegate_internal.lineage(v_old) as l(id)
+      join tidegate.request as r on r.id = l.id
+      where p_links and r.req_status in ('failure', 'timed_out') and r.id <> p_id
+      on conflict do nothing;
     end if;
     return p_id;
   end loop;

@@ -5,7 +5,7 @@
 -- is new, the first one's when a key comes twice in a scope.
 create or replace function tidegate_internal.dedup_claim_all(
   p_kind tidegate.kind, p_scopes text[], p_keys text[], p_made text[], p_prints bytea[],
-  p_ids uuid[]
+  p_ids uuid[], p_links boolean
 )
   returns uuid[] language plpgsql as $$
 declare
@@ -50,7 +50,7 @@ begin
     else
       p_ids[v_keyed.place] := tidegate_internal.dedup_claim(
         case when v_keyed.key is null then v_keyed.made else v_keyed.scope end, v_keyed.key, v_keyed.print, v_window,
-        p_ids[v_keyed.place], p_kind.key_bucket
+        p_ids[v_keyed.place], p_kind.key_bucket, p_links
       );
     end if;
   end loop;

@@ -17,7 +17,7 @@
 create or replace function tidegate_internal.submit_requests(
   p_kind text, p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
   p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null,
-  p_same_key text default 'compare'
+  p_same_key text default 'compare', p_links boolean default true
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -163,7 +163,7 @@ begin
         v_lock_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
       end if;
-      v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_made, v_prints, v_own);
+      v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_made, v_prints, v_own, p_links);
       if p_key_patience_ms is not null then
         perform set_config('lock_timeout', v_lock_timeout, true);
       end if;
@@ -260,11 +260,7 @@ begin
   end if;
   if v_enters < v_fresh then
     if v_keyed then
-      -- The keys just claimed for refused requests stand for no request.
-      delete from tidegate.dedup as d
-      using unnest(v_scopes, p_keys) as k(scope, key)
-      where d.scope = k.scope and d.key = k.key and d.request_id = any(v_new[v_enters + 1:]);
-      delete from tidegate.dedup as d where d.scope = any(v_made) and d.request_id = any(v_new[v_enters + 1:]);
+      perform tidegate_internal.dedup_return(v_scopes, p_keys, v_made, v_new[v_enters + 1:]);
     end if;
     if not p_each then
       perform tidegate_internal.require_room_ever(v_kind, v_submitter, v_fresh);

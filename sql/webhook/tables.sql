@@ -27,6 +27,7 @@
 -- table webhook_delivery: The outbox: a row per ended request with a callback URL.
 --   request_id: The request.
 --   id: The delivery id, the same at every attempt, as an idempotency key.
+--   event: request.ended; or request.resolved, by which time that of the end is no longer made.
 --   url: The callback URL of the request, or of its kind, at its end.
 --   host_port: Host and port of url in lower case; ? when it names none.
 --   state: pending, delivered (the receiver answered 2xx) or failed.

@@ -9,7 +9,7 @@ create or replace function tidegate.webhook_claim(batch integer)
     request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
     attempt integer, claimed_at timestamptz, lease_ms integer, timeout_ms integer, kind text,
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz,
-    executed text
+    executed text, resolution jsonb, event text
   )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -98,7 +98,7 @@ begin
     select
       d.request_id, d.id, v_nonce, d.url, d.host_port, t.allow_private, s.secrets, d.attempt, v_now,
       (extract(epoch from v_lease) * 1000)::integer, v_policy.timeout_ms, r.kind, r.req_status, r.response, r.error,
-      r.finished_at, tidegate.executed(r)
+      r.finished_at, tidegate.executed(r), tidegate.resolution(r), d.event
     from tidegate.webhook_delivery as d
     join tidegate.request as r on r.id = d.request_id
     cross join lateral tidegate_internal.webhook_target(d.url) as t

@@ -23,10 +23,11 @@ pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
     let gates = connected.store.gates(None).await?;
     let stages = connected.store.stage_levels().await?;
     let timeouts = connected.store.estimator_overview().await?;
+    let unresolved = connected.store.unresolved_counts().await?;
     if connected.json {
         return print_json(&json!({
             "requests": requests, "queues": queues, "gates": gates, "stages": stages,
-            "adaptive_timeouts": timeouts, "workers": workers
+            "adaptive_timeouts": timeouts, "workers": workers, "unresolved": unresolved
         }));
     }
 
@@ -39,6 +40,13 @@ pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|count| [count.kind, count.status, count.requests.to_string()]);
     outln!("{}\n", table("kind  status  requests", requests));
+    for kind in unresolved.iter().filter(|kind| kind.unresolved > 0) {
+        outln!(
+            "{}: {} requests may have been executed (`tidegate unresolved`)\n",
+            kind.kind,
+            kind.unresolved
+        );
+    }
     for queue in queues.iter().filter(|queue| !queue.unserved.is_empty()) {
         let kinds = queue.unserved.join(", ");
         outln!("queue {}: no live worker takes requests of {kinds}\n", queue.queue);

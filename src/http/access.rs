@@ -248,6 +248,11 @@ impl Caller {
         (!reads_all).then_some(key.submitter.as_str())
     }
 
+    /// Whether this caller may administer.
+    pub(super) fn is_operator(&self) -> bool {
+        self.require(Scope::Admin).is_ok()
+    }
+
     /// Whether this is a request of the kind that this caller may poll.
     pub(super) fn may_poll(&self, kind: &str, outlook: &Outlook) -> bool {
         outlook.kind == kind && (outlook.is_shared || self.may_read(outlook.submitter.as_deref()))

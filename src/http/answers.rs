@@ -11,11 +11,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::openapi::schemas::{self, ErrorDocument};
+use super::openapi::schemas::{self, ErrorDocument, ResolutionDocument};
 use crate::{
     request::{Executed, RequestError, RequestId, Status},
     retry_after::RetryAfter,
-    store::{Eta, Outlook, Ticket},
+    store::{Eta, Outlook, Resolution, Ticket},
 };
 
 /// A request that is under way.
@@ -88,7 +88,11 @@ pub(crate) struct Unsuccessful {
     executed: Executed,
     #[schema(value_type = ErrorDocument)]
     error: RequestError,
-    /// The job as which an operator has submitted it again, after it had failed or timed out.
+    /// How that is known, if it was sent and may have been executed at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = ResolutionDocument, nullable = false)]
+    resolution: Option<Resolution>,
+    /// The job as which it was submitted again, by an operator or under its key, after it had failed or timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = uuid::Uuid, nullable = false)]
     redriven_as: Option<RequestId>,
@@ -160,14 +164,14 @@ impl InProgress {
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        let (executed, redriven_as) = (outlook.executed, outlook.redriven_as);
         Self::new(
             outlook.id,
             outlook.status,
             outlook.response,
             outlook.error,
-            executed,
-            redriven_as,
+            outlook.executed,
+            outlook.resolution,
+            outlook.redriven_as,
         )
     }
 
@@ -177,6 +181,7 @@ impl Ended {
         response: Option<Box<RawValue>>,
         error: Option<RequestError>,
         executed: Option<Executed>,
+        resolution: Option<Resolution>,
         redriven_as: Option<RequestId>,
     ) -> Self {
         let status = state.into();
@@ -195,6 +200,7 @@ impl Ended {
                 state,
                 executed,
                 error: error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
+                resolution,
                 redriven_as,
             }),
         }

@@ -59,7 +59,7 @@ pub(super) struct JobPath {
     #[param(rename = "job_id", value_type = uuid::Uuid, example = "01a1f8bb-a1f9-70c0-84de-b7fe94f3591c")]
     pub(super) id: RequestId,
     #[param(ignore)]
-    caller: Caller,
+    pub(super) caller: Caller,
     #[param(ignore)]
     api: Arc<Api>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{Api, admin, batch, events, health, list, metrics, openapi, poll, responses, submit};
+use super::{Api, admin, batch, events, health, list, metrics, openapi, poll, resolution, responses, submit};
 use crate::api_key::Scope;
 
 /// Submissions, whose answers state the room behind the gate.
@@ -28,6 +28,7 @@ pub(super) fn responses() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(responses::respond))
         .routes(routes!(responses::respond_to_job))
+        .routes(routes!(resolution::resolve))
 }
 
 /// The calls of monitoring.

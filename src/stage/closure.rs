@@ -4,7 +4,7 @@ use std::{future::ready, marker::PhantomData};
 
 use serde::de::DeserializeOwned;
 
-use super::{AnyReadiness, AnyTransact, Check, Pending, Receipt, Sent, payload::parsed};
+use super::{AnyReadiness, AnyTransact, Check, Found, Pending, Sent, payload::parsed};
 use crate::request::{Request, RequestError};
 
 /// A readiness check or a send by a closure that takes requests with payload `P`.
@@ -43,7 +43,7 @@ where
         }
     }
 
-    fn find_receipt<'a>(&'a self, _: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
-        Box::pin(ready(Ok(None)))
+    fn find_receipt<'a>(&'a self, _: &'a Request) -> Pending<'a, Result<Found, RequestError>> {
+        Box::pin(ready(Ok(Found::Nothing)))
     }
 }

@@ -61,16 +61,18 @@ impl FromRow<'_, PgRow> for Claimed {
             token: columns.next()?,
             id: columns.next()?,
         };
+        let id = RequestId(lease.id);
         Ok(Self {
             lease,
             request: Request {
-                id: RequestId(lease.id),
+                id,
                 kind: columns.next()?,
                 payload: columns.next::<Json<_>>()?.0,
                 attempt: count(columns.next()?),
                 attempts_max: count(columns.next()?),
                 deadline_at: columns.next()?,
                 submitter: columns.next()?,
+                send_id: columns.next::<Option<_>>()?.map_or(id, RequestId),
                 phases: Phases::read(&mut columns)?,
                 lease_token: lease.token,
                 cancellation: CancellationToken::new(),
@@ -85,7 +87,7 @@ impl FromRow<'_, PgRow> for Claimed {
 }
 
 impl Phases {
-    fn read(columns: &mut Columns<'_>) -> sqlx::Result<Option<Self>> {
+    pub(super) fn read(columns: &mut Columns<'_>) -> sqlx::Result<Option<Self>> {
         let [connect, first_byte, body] = [columns.length()?, columns.length()?, columns.length()?];
         let all = connect.zip(first_byte).zip(body);
         Ok(all.map(|((connect, first_byte), body)| Self {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
-use sqlx::{FromRow, Row, postgres::PgRow};
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
 use super::{
-    Store,
+    Resolution, Store,
     columns::{from_milliseconds, json},
 };
 use crate::{
@@ -83,6 +83,8 @@ pub struct Outlook {
     pub cancelling: bool,
     /// Whether the downstream has executed it, once it has ended.
     pub executed: Option<Executed>,
+    /// What is known of one that failed or timed out after a send that may have been executed.
+    pub resolution: Option<Resolution>,
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
@@ -113,6 +115,7 @@ impl FromRow<'_, PgRow> for Outlook {
             last_error: row.try_get("last_error")?,
             cancelling: row.try_get("cancelling")?,
             executed: row.try_get("executed")?,
+            resolution: row.try_get::<Option<Json<_>>, _>("resolution")?.map(|json| json.0),
             submitter: row.try_get("submitter")?,
             is_shared: row.try_get("is_shared")?,
             redriven_as: row.try_get("redriven_as")?,

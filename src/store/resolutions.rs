@@ -1,14 +1,86 @@
 //! What is learned of requests after their ends.
 
-use chrono::{DateTime, Utc};
-use serde::Serialize;
-use sqlx::FromRow;
+use std::time::Duration;
 
-use super::Store;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sqlx::{FromRow, postgres::PgRow, types::Json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Store,
+    columns::{Columns, count, from_milliseconds},
+};
 use crate::{
     error::Result,
-    request::{Executed, RequestId, Status},
+    request::{Executed, Phases, Request, RequestId, Status},
+    stage::Receipt,
 };
+
+/// What is known of a request that ended after a send that may have been executed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Resolution {
+    /// Whether the downstream has executed it.
+    pub executed: Executed,
+    /// Who knows: `settle`, `response`, `search`, `receipt_taken_back`, `downstream` or `operator`.
+    pub source: String,
+    /// Since when.
+    pub at: DateTime<Utc>,
+    /// The verdict of a response that came too late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept: Option<bool>,
+    /// The response that came too late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Box<RawValue>>,
+}
+
+/// A request whose receipt is to be searched for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The request.
+    pub request: Request,
+    /// The time limit of the search.
+    pub timeout: Duration,
+}
+
+impl FromRow<'_, PgRow> for Search {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let mut columns = Columns::of(row);
+        let (id, send_id, kind) = (columns.next()?, columns.next()?, columns.next()?);
+        let payload = columns.next::<Json<_>>()?.0;
+        let (submitter, attempt) = (columns.next()?, count(columns.next()?));
+        Ok(Self {
+            request: Request {
+                id: RequestId(id),
+                send_id: RequestId(send_id),
+                kind,
+                payload,
+                attempt,
+                attempts_max: attempt,
+                submitter,
+                deadline_at: columns.next()?,
+                phases: Phases::read(&mut columns)?,
+                lease_token: 0,
+                cancellation: CancellationToken::new(),
+            },
+            timeout: from_milliseconds(columns.next::<i32>()?),
+        })
+    }
+}
+
+/// What is not known of the ended requests of a kind; all kinds together counted up to 100,000.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+pub struct UnresolvedCounts {
+    /// The kind, in snake case.
+    pub kind: String,
+    /// Its unresolved requests.
+    pub unresolved: i64,
+    /// The time since the oldest of them ended, in seconds; none: there is none.
+    pub oldest_seconds: Option<f64>,
+    /// Requests that two sources say different things about.
+    pub contradicted: i64,
+}
 
 /// A request that ended after a send that may have been executed, and of which nothing more is known.
 #[derive(Debug, Clone, FromRow, Serialize)]
@@ -61,14 +133,55 @@ impl Store {
         run!(self, fetch_all query_as "unresolved.sql"(kind, limit))
     }
 
-    /// Says as an operator whether a request was executed, and how that is known: `tidegate.resolve`.
+    /// What is not known of ended requests, by kind; no row of a kind of which everything is known.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn unresolved_counts(&self) -> Result<Vec<UnresolvedCounts>> {
+        run!(self, fetch_all query_as "unresolved_counts.sql"())
+    }
+
+    /// Takes unresolved requests of these kinds whose receipts are to be searched for now: `tidegate.search_claim`.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn search_claim(&self, kinds: &[String], batch: usize) -> Result<Vec<Search>> {
+        let batch = i32::try_from(batch).unwrap_or(i32::MAX);
+        run!(self, fetch_all query_as "search_claim.sql"(kinds, batch))
+    }
+
+    /// Stores what a search has found, a receipt, or the downstream's promise never to execute the request:
+    /// `tidegate.search_settle`. Returns `resolved`, `noted` or `dropped`.
+    ///
+    /// # Errors
+    ///
+    /// A response that cannot be stored, a database error.
+    pub async fn search_settle(&self, id: RequestId, receipt: Option<&Receipt>) -> Result<String> {
+        let found = receipt.map_or("never", |_| "receipt");
+        let reference = receipt.and_then(|receipt| receipt.reference.as_deref());
+        let response = receipt.and_then(|receipt| receipt.response.as_ref()).map(Json);
+        run!(self, fetch_one query_scalar "search_settle.sql"(id.0, found, reference, response))
+    }
+
+    /// Says whether a request was executed, and how that is known: `tidegate.resolve`. As an operator, or for the
+    /// downstream, which is believed rather than an operator.
     ///
     /// # Errors
     ///
     /// Unknown request id, a note that is too long, a database error.
-    pub async fn resolve(&self, id: RequestId, executed: Executed, note: Option<&str>) -> Result<Resolved> {
-        let (outcome, status, known, source): (String, Status, Option<Executed>, Option<String>) =
-            run!(self, fetch_one query_as "resolve.sql"(id.0, executed.as_str(), note, self.actor.as_deref()))?;
+    pub async fn resolve(
+        &self,
+        id: RequestId,
+        executed: Executed,
+        note: Option<&str>,
+        by_downstream: bool,
+    ) -> Result<Resolved> {
+        let (outcome, status, known, source): (String, Status, Option<Executed>, Option<String>) = run!(
+            self,
+            fetch_one query_as "resolve.sql"(id.0, executed.as_str(), note, self.actor.as_deref(), by_downstream)
+        )?;
         Ok(match (&*outcome, known, source) {
             ("resolved", ..) => Resolved::Resolved,
             ("known", ..) => Resolved::Known,

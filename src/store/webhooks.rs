@@ -8,7 +8,7 @@ use sqlx::{FromRow, types::Json};
 use uuid::Uuid;
 
 use super::{
-    Store, Submission, Submitted,
+    Resolution, Store, Submission, Submitted,
     columns::{Milliseconds, milliseconds},
 };
 use crate::{
@@ -56,6 +56,11 @@ pub struct Delivery {
     pub finished_at: Option<DateTime<Utc>>,
     /// Whether the downstream has executed it.
     pub executed: Option<Executed>,
+    /// What is known of one that failed or timed out after a send that may have been executed.
+    #[sqlx(json(nullable))]
+    pub resolution: Option<Resolution>,
+    /// What has happened: `request.ended` or `request.resolved`.
+    pub event: String,
 }
 
 /// The outcome of one attempt.

@@ -100,6 +100,7 @@ impl Clients {
 struct Message {
     #[serde(flatten)]
     ended: Ended,
+    event: String,
     kind: String,
     finished_at: Option<DateTime<Utc>>,
     delivery_id: Uuid,
@@ -116,8 +117,10 @@ fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
             delivery.response,
             delivery.error,
             delivery.executed,
+            delivery.resolution,
             None,
         ),
+        event: delivery.event,
         // In kebab case, as in paths.
         kind: delivery.kind.replace('_', "-"),
         finished_at: delivery.finished_at,

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     request::{RequestError, Stage},
-    stage::{AnyReadiness, AnyTransact},
+    stage::{AnyReadiness, AnyTransact, Found},
     store::{Claimed, Settle},
 };
 
@@ -92,12 +92,13 @@ impl Call {
 
     async fn transact(&self, stage: &dyn AnyTransact) -> Settle<Outcome> {
         let request = &self.claimed.request;
-        if request.attempt > 1 {
+        if request.may_be_repeated() {
             // An earlier send may have succeeded, and its worker may have been lost before the settle.
             let began = Instant::now();
             let limit = self.claimed.timeout;
             let found = match tokio::time::timeout(limit, answers::find_receipt(stage, request)).await {
-                Ok(Ok(receipt)) => receipt.map(Outcome::Receipt),
+                Ok(Ok(Found::Receipt(receipt))) => Some(Outcome::Receipt(receipt)),
+                Ok(Ok(Found::Nothing | Found::Never)) => None,
                 Ok(Err(outcome)) => Some(outcome),
                 Err(_) => Some(Outcome::unsent(timed_out("the search for a receipt", limit))),
             };
@@ -211,7 +212,7 @@ impl Call {
     /// receipt, and would be late again: it reserves another slot. So does a hedge.
     async fn wait_for_slot(&self, mut slot: Option<Instant>, ends: Option<Instant>) -> bool {
         let ServedQueue { shared, name, .. } = &*self.queue;
-        let reserves_again = ends.is_some() || self.claimed.request.attempt > 1;
+        let reserves_again = ends.is_some() || self.claimed.request.may_be_repeated();
         while self.not_begun().is_none() {
             let start = match slot {
                 Some(start) => start,

@@ -67,9 +67,10 @@ pub struct Request {
     is_cancelled: bool,
     /// What is known of the sends of a request that ended in failure or timed out.
     executed: &'static str,
-    /// Whether it ended after a send that may have been executed, and whether the downstream took that back.
-    is_noted: bool,
+    /// Whether the downstream took its receipt back.
     is_taken_back: bool,
+    /// The token of the lease under which another than its holder ended it.
+    ended_lease: Option<u32>,
     /// Where it is: its message waits there, or is under its lease, or should be.
     place: Option<(Queue, u64)>,
     /// The token of the claim that took its message.
@@ -325,19 +326,20 @@ impl Model {
     }
 
     fn go(&mut self, request: usize, status: Status, cause: &'static str) {
+        let row = &self.requests[request];
+        let may_be_executed = row.attempts > row.unsent;
         let is_answered = self.inbox.iter().any(|kept| {
-            let is_its = kept.late || !kept.by_reference || self.requests[request].has_reference;
+            let is_its = kept.late || !kept.by_reference || (row.has_reference && may_be_executed);
             kept.to == request && is_its && kept.part.is_none()
         });
         let row = &mut self.requests[request];
         row.status = status;
         row.causes.push(cause);
         if matches!(status, Status::Failure | Status::TimedOut) {
-            row.is_noted = row.attempts > row.unsent;
-            row.executed = match (row.attempts > row.unsent, is_answered) {
-                (false, _) => "no",
-                (true, true) => "yes",
+            row.executed = match (may_be_executed, is_answered) {
+                (_, true) => "yes",
                 (true, false) => "unknown",
+                (false, false) => "no",
             };
         }
     }
@@ -345,44 +347,41 @@ impl Model {
     /// The downstream has answered a request that has ended.
     fn is_executed(&mut self, request: usize) {
         let row = &mut self.requests[request];
-        if row.is_noted && !row.is_taken_back {
+        if matches!(row.status, Status::Failure | Status::TimedOut) && !row.is_taken_back {
             row.executed = "yes";
         }
     }
 
-    /// What the outcomes of sends whose requests have ended tell, while their claim lists them; each is told once.
+    /// What the outcomes of sends tell about requests that others have ended; each lease tells it once.
     fn settle_late(&mut self, sent: Sent, picks: &[Pick]) {
         let leases = picks
             .iter()
             .filter_map(|pick| pick.of(&self.leases[Queue::Tx as usize]));
         let mut late: Vec<Lease> = leases.copied().collect();
         late.sort_by_key(|lease| lease.request);
-        for lease in late {
-            let row = &self.requests[lease.request];
-            let parts = self.claims.iter_mut().filter(|part| part.token == lease.token);
-            let listing = parts.into_iter().find(|part| part.requests.contains(&lease.request));
-            let Some(part) = listing.filter(|_| row.executed == "unknown") else {
+        for Lease { request, token } in late {
+            let row = &mut self.requests[request];
+            if row.ended_lease != Some(token) {
                 continue;
-            };
-            part.requests.retain(|request| *request != lease.request);
-            let row = &mut self.requests[lease.request];
+            }
+            row.ended_lease = None;
             match sent {
                 Sent::Receipt { reference, answered } => {
+                    row.has_reference |= reference;
                     if answered {
                         self.inbox.push(Kept {
-                            to: lease.request,
+                            to: request,
                             by_reference: false,
                             part: None,
                             accept: None,
                             late: true,
                         });
-                        self.is_executed(lease.request);
+                        self.is_executed(request);
                     }
-                    self.requests[lease.request].has_reference |= reference;
                 }
                 Sent::Rejected | Sent::Retry { left: Some(false), .. } => {
                     row.unsent += 1;
-                    if row.attempts == row.unsent {
+                    if row.attempts == row.unsent && row.executed == "unknown" {
                         row.executed = "no";
                     }
                 }
@@ -489,6 +488,12 @@ impl Model {
         }
     }
 
+    /// Another than its holder ends the request.
+    fn end_outside(&mut self, request: usize, status: Status, cause: &'static str) {
+        self.requests[request].ended_lease = self.requests[request].lease;
+        self.finish(request, status, cause);
+    }
+
     fn insert(&mut self, kind: usize) -> usize {
         let request = self.requests.len();
         let queue = entry(kind);
@@ -508,7 +513,7 @@ impl Model {
             unsent: 0,
             is_cancelled: false,
             executed: "-",
-            is_noted: false,
+            ended_lease: None,
             is_taken_back: false,
             place: Some((queue, number)),
             lease: None,
@@ -673,7 +678,7 @@ impl Model {
                 _ => None,
             };
             if let Some(cause) = failure {
-                self.finish(request, Status::Failure, cause);
+                self.end_outside(request, Status::Failure, cause);
                 continue;
             }
             if row.status == Status::TxInFlight {
@@ -1088,7 +1093,7 @@ impl Model {
         for &request in requests {
             if let Some((status, cause)) = self.ends(end, request) {
                 queues.extend(self.requests[request].place.map(|(queue, _)| queue));
-                self.finish(request, status, cause);
+                self.end_outside(request, status, cause);
                 if end == End::FailReceipt {
                     self.requests[request].executed = "no";
                     self.requests[request].is_taken_back = true;
@@ -1143,7 +1148,7 @@ impl Model {
             if lost && (is_at_most_once(row.kind) || row.is_cancelled) {
                 gone |= is_there;
                 ended += 1;
-                self.finish(request, Status::Failure, cause);
+                self.end_outside(request, Status::Failure, cause);
                 continue;
             }
             if lost {

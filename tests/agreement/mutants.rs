@@ -123,7 +123,7 @@ const MUTANTS: [Mutant; 22] = [
             ),
             (
                 "request_history",
-                "and r.tx_attempt > r.tx_unsent",
+                "and (r.tx_attempt > r.tx_unsent or e.evidence is not null)",
                 "and r.tx_attempt > r.tx_unsent and r.cause not in ('deadline_exceeded', 'attempts_exhausted')",
             ),
         ],

@@ -154,6 +154,14 @@ async fn every_figure_is_there_and_no_other() {
     let job = api.submit("direct").await;
     api.delete(&job).await;
     api.get(&job).await;
+    // It may have been executed.
+    database.submit("direct").await;
+    database.claim_tx(1).await;
+    database
+        .execute(
+            "select tidegate.fail_internal(array(select id from tidegate.request where req_status = 'tx_in_flight'))",
+        )
+        .await;
     // No worker takes it.
     database.submit("input_proof").await;
     api.get("/metrics").await;

@@ -22,6 +22,7 @@ mod poll;
 mod pools;
 mod rate_limits;
 mod refusals;
+mod resolution;
 mod responses;
 mod revocation;
 mod shutdown;

@@ -332,8 +332,8 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "outcome_of_no_failed_request",
-        "insert into tidegate.outcome (request_id, executed, source)
-         select id, 'unknown', 'attempts' from tidegate.request where req_status = 'queued' limit 1",
+        "insert into tidegate.outcome (request_id, kind, executed, source)
+         select id, kind, 'unknown', 'attempts' from tidegate.request where req_status = 'queued' limit 1",
         &[],
     ),
     (

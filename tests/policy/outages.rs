@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     worker::WorkerOptions,
 };
 
@@ -79,9 +79,9 @@ impl Transact for Downstream {
         }
     }
 
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+    async fn find_receipt(&self, _: &Request) -> Result<Found, RequestError> {
         match self.fault().await {
-            None => Ok(None),
+            None => Ok(Found::Nothing),
             Some((error, _)) => Err(error),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     cli::commands::{err, out, run, tidegate},
     support::{
         TestDatabase, eventually,
-        race::{NOTHING, Session, receipt, sound, submit_many},
+        race::{NOTHING, Session, against, receipt, sound, submit_many},
     },
 };
 
@@ -199,7 +199,8 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
         database
             .execute("update tidegate.kind set key_mode = 'natural', key_paths = '{order}' where name = 'direct'")
             .await;
-        // A caller's correction of the second failed, and it brought a key of their own for the third.
+        // A caller's correction of the second, after the window of its key, failed, and it brought a key of their own for
+        // the third.
         for (payload, key) in [
             (r#"{"order": 0}"#, "null"),
             (r#"{"order": 1, "v": 1}"#, "null"),
@@ -207,6 +208,7 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
             (r#"{"v": 3}"#, "'mine'"),
             (r#"{"order": 4}"#, "null"),
         ] {
+            session.texts("delete from tidegate.dedup").await;
             session
                 .texts(&format!("select id from tidegate.submit('direct', '{payload}', {key})"))
                 .await;
@@ -428,12 +430,96 @@ async fn a_kind_that_makes_keys_finds_what_was_submitted_since() {
         .execute("update tidegate.kind set key_mode = 'proxy' where name = 'direct'")
         .await;
     let old = failed(&database, "direct", 1).await[0];
+    database.execute("delete from tidegate.dedup").await;
     let since = database.submit("direct").await;
 
     assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
 
     assert_eq!(redriven_as(&mut session, old).await, since);
     assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_caller_has_submitted_again_is_linked_and_left_alone() {
+    for payload in ["1", "2"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        let submit = |payload| format!("select id from tidegate.submit('direct', '{payload}', 'k')");
+        let old: RequestId = session.text(&submit("1")).await.parse().unwrap();
+        database
+            .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
+            .await;
+        let again: RequestId = session.text(&submit(payload)).await.parse().unwrap();
+
+        assert_eq!(session.texts(REDRIVE).await, ["0 0"]);
+        assert_eq!(redriven_as(&mut session, old).await, again);
+        database
+            .execute(&format!("select tidegate.fail_internal(array['{again}']::uuid[])"))
+            .await;
+        assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
+        let third = redriven_as(&mut session, again).await;
+        assert_eq!(session.text(&submit(payload)).await, third.to_string());
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_s_repeat_and_a_redrive_at_once_make_one_request() {
+    let submit = "select outcome from tidegate.submit('direct', '{}', 'k')";
+    for (first, second, expected) in [(submit, REDRIVE, "0 0"), (REDRIVE, submit, "replayed")] {
+        for commits in [true, false] {
+            let database = TestDatabase::unlimited().await;
+            let mut session = Session::open(&database).await;
+            session.texts(submit).await;
+            database
+                .execute("select tidegate.fail_internal(array(select id from tidegate.request))")
+                .await;
+            session.execute("begin").await;
+            session.texts(first).await;
+            let answered = against(&database, &mut session, commits, second).await;
+            let other = if second == submit { "accepted" } else { "1 0" };
+            assert_eq!(answered, [if commits { expected } else { other }], "{second}");
+            assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
+            sound(&database).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_repeat_leaves_the_key_with_what_it_stood_for() {
+    for (kind, key) in [("key_mode = 'caller'", "array['k']"), ("key_mode = 'proxy'", "null")] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        database
+            .execute(&format!("update tidegate.kind set {kind} where name = 'direct'"))
+            .await;
+        let batch = format!("select outcome from tidegate.submit_group('direct', array['1'::jsonb], {key})");
+        assert_eq!(session.texts(&batch).await, ["accepted"]);
+        let keys =
+            "select scope || key || request_id || first_seen || expires_at || fingerprint::text from tidegate.dedup";
+        let before = session.texts(keys).await;
+        database
+            .execute(
+                "select tidegate.fail_internal(array(select id from tidegate.request));
+                 select tidegate.quota_set(kind => 'direct', high_water => 1)",
+            )
+            .await;
+        // The gate is open, and its last place is taken within the call.
+        let fills = format!(
+            "select outcome from tidegate.submit_group('direct', array['2', '1']::jsonb[], {})",
+            if key == "null" { "null" } else { "array['l', 'k']" }
+        );
+        assert_eq!(session.texts(&fills).await, ["accepted", "refused"]);
+        let after = session
+            .texts(&format!(
+                "{keys} where request_id::text = any(array(select id::text from tidegate.request where payload = '1'))"
+            ))
+            .await;
+        assert_eq!(after.len(), 1, "{kind}");
+        assert_eq!(after[0].get(..60), before[0].get(..60), "{kind}");
+        assert_eq!(database.number("select count(*) from tidegate.redrive").await, 0);
+        sound(&database).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -144,6 +144,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ("set key_scope = 'all'", "kind_key_scope_is_known"),
                 ("set key_after_unknown = 'never'", "kind_key_after_unknown_is_known"),
                 ("set key_compares = 'some'", "kind_key_compares_is_known"),
+                ("set resolve_for = '-1 s'", "kind_resolve_for_is_not_negative"),
                 (
                     "set key_mode = 'natural'",
                     "kind_has_key_paths_iff_its_keys_are_natural",
@@ -461,6 +462,13 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "webhook_policy_retention_is_positive",
                 ),
             ],
+        ),
+        (
+            "webhook_delivery (request_id, id, url, host_port, due_at, event)",
+            &[(
+                "insert values (gen_random_uuid(), gen_random_uuid(), '', '', now(), 'request.sent')",
+                "webhook_delivery_event_is_known",
+            )],
         ),
         (
             "webhook_delivery (request_id, id, url, host_port, state, finished_at, nonce)",

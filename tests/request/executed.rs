@@ -394,7 +394,8 @@ async fn of_a_late_yes_and_a_new_acceptance_under_one_key_the_first_one_counts()
         other
             .execute(&format!(
                 "select from tidegate.request where id = '{id}' for update;
-                 insert into tidegate.outcome (request_id, executed, source) values ('{id}', 'yes', 'response')"
+                 insert into tidegate.outcome (request_id, kind, executed, source)
+                 values ('{id}', 'direct', 'yes', 'response')"
             ))
             .await;
         let again = format!("select outcome from tidegate.submit('direct', '{payload}', 'k')");

@@ -237,8 +237,8 @@ async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
 
     database.execute("select tidegate.pause('tx', false)").await;
     session.claim("tx", 2).await;
-    assert_eq!(reasons(&mut session, once).await, ["failure"]);
-    assert_eq!(reasons(&mut session, last).await, ["failure"]);
+    assert_eq!(reasons(&mut session, once).await, ["failure", "unresolved"]);
+    assert_eq!(reasons(&mut session, last).await, ["failure", "unresolved"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -247,9 +247,11 @@ async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
             "claim_tx 1",
             "end_requests 1",
             "end_unclaimable 1",
+            "note_receipt 1",
             "put_back 1",
-            "resolve_requests 1",
+            "say_executed 1",
             "settle_ended 1",
+            "settle_late 1",
             "settle_passed 1",
             "settle_receipt 2"
         ]

@@ -220,3 +220,138 @@ async fn what_a_settle_itself_has_ended_is_not_late_and_leaves_the_rest_of_its_c
     assert_eq!(session.texts(&settle(&last, "array['s']")).await, ["receipt_received"]);
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_and_status_say_what_is_not_known_and_who_knows_it() {
+    let database = TestDatabase::unlimited().await;
+    let (id, _) = lost(&database).await;
+    let explain = format!(
+        "select reason || ': ' || regexp_replace(sentence, '[0-9]{{4}}-.*', 'T') from tidegate.explain('{id}') offset 1"
+    );
+    assert_eq!(
+        database.value(&explain).await,
+        "unresolved: it may have been executed: 0 searches for its receipt found no answer, the next is at T"
+    );
+    let status = run(&database.url, &["status"]).await;
+    assert!(
+        out(&status).contains("\ndirect: 1 requests may have been executed (`tidegate unresolved`)\n"),
+        "{}",
+        out(&status)
+    );
+    database
+        .execute(&format!("select tidegate.respond('1', id => '{id}')"))
+        .await;
+    assert_eq!(
+        database.value(&explain).await,
+        "resolved: it was executed: known since T"
+    );
+    let status = run(&database.url, &["status", "--json"]).await;
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["unresolved"], serde_json::json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_that_comes_twice_tells_nothing_the_second_time() {
+    let refused = r#"array['{"code": "http_422", "message": "no"}'::jsonb]"#;
+    for settle in [
+        format!("tidegate.settle_rejected(array[$l], {refused})"),
+        "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(),
+    ] {
+        let database = TestDatabase::unlimited().await;
+        // Two in one claim, so that the claim lists both as long as it holds one.
+        let mut session = Session::open(&database).await;
+        for key in ["k", "other"] {
+            session
+                .text(&format!("select id from tidegate.submit('direct', '1', '{key}')"))
+                .await;
+        }
+        let id = database.value("select min(id::text) from tidegate.request").await;
+        // The first send may have been executed; the second is settled twice, and the request ends unresolved.
+        session.claim_for("tx", 2, "10 ms").await;
+        crate::support::race::expire_leases(&database, "tx").await;
+        let lease = session
+            .claim("tx", 2)
+            .await
+            .into_iter()
+            .find(|held| held.lease.contains(&id));
+        let settle = settle.replace("$l", &format!("'{}'::tidegate.lease", lease.unwrap().lease));
+        database.execute(&format!("select {settle}")).await;
+        database
+            .execute(&format!("select tidegate.fail_request('{id}', 'lost')"))
+            .await;
+        let executed =
+            format!("select tidegate.executed(r) || r.tx_unsent from tidegate.request as r where id = '{id}'");
+        assert_eq!(database.value(&executed).await, "unknown1", "{settle}");
+        database.execute(&format!("select {settle}")).await;
+        assert_eq!(database.value(&executed).await, "unknown1", "{settle}");
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_settle_outweighs_an_operator() {
+    let database = TestDatabase::unlimited().await;
+    let (id, lease) = lost(&database).await;
+    database
+        .execute(&format!(
+            "select tidegate.resolve('{id}', 'no', 'asked');
+             select tidegate.settle_receipt(array[{lease}], responses => array['1'::jsonb])"
+        ))
+        .await;
+    assert_eq!(told(&database, &id).await, "yes response false lost; it was executed");
+    assert_eq!(
+        database
+            .value("select contradicted_by ->> 'note' from tidegate.outcome")
+            .await,
+        "asked"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_shows_that_a_refused_request_was_executed() {
+    let refuse = r#"select tidegate.settle_rejected(array[c.lease], array['{"code": "http_422", "message": "no"}'::jsonb])
+        from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#;
+    for early in [true, false] {
+        let database = TestDatabase::unlimited().await;
+        let id = database
+            .value("select id from tidegate.submit('direct', '1', 'k')")
+            .await;
+        let respond = format!("select tidegate.respond('1', id => '{id}')");
+        for call in if early {
+            [&*respond, refuse]
+        } else {
+            [refuse, &*respond]
+        } {
+            database.execute(call).await;
+        }
+        assert_eq!(told(&database, &id).await, "yes response false no; it was executed");
+        let again = "select outcome from tidegate.submit('direct', '1', 'k')";
+        assert_eq!(database.value(again).await, "replayed");
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_retryable_that_was_submitted_again_or_repeats_another() {
+    let database = TestDatabase::unlimited().await;
+    let (first, _) = lost(&database).await;
+    let second = database
+        .value("select unnest(new_ids) from tidegate.redrive(may_repeat => true)")
+        .await;
+    database
+        .execute(&format!("select tidegate.resolve('{first}', 'no')"))
+        .await;
+    assert_eq!(
+        told(&database, &first).await,
+        "no operator false lost; it was not executed"
+    );
+    database.execute(&format!("select tidegate.cancel('{second}')")).await;
+    assert_eq!(
+        database
+            .value(&format!(
+                "select concat_ws(' ', error ->> 'retryable', error ->> 'message') from tidegate.request where id = '{second}'"
+            ))
+            .await,
+        "false cancelled before it was sent; what it repeats may have been executed"
+    );
+}

@@ -12,7 +12,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Effect, JsonText, Receipt, Sent, Transact},
+    stage::{Effect, Found, JsonText, Receipt, Sent, Transact},
     worker::WorkerOptions,
 };
 use tokio::sync::Semaphore;
@@ -242,9 +242,9 @@ impl Transact for Script {
         }
     }
 
-    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+    async fn find_receipt(&self, _: &Request) -> Result<Found, RequestError> {
         match self.looks.lock().unwrap().pop() {
-            Some("none") | None => Ok(None),
+            Some("none") | None => Ok(Found::Nothing),
             Some(code) => Err(RequestError::new(code, "no answer", true)),
         }
     }

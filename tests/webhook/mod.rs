@@ -8,6 +8,7 @@ mod failures;
 mod outbox;
 mod plans;
 mod reach;
+mod resolved;
 mod secrets;
 
 use std::{

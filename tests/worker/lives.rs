@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tidegate::{
     request::{Request, RequestError, RequestId},
-    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
     store::Store,
     telemetry::metrics::Metrics,
     worker::{self, WorkerError, WorkerOptions},
@@ -339,17 +339,17 @@ async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
-    struct Found;
-    impl Transact for Found {
+    struct Finds;
+    impl Transact for Finds {
         type Payload = JsonText;
 
         async fn send(&self, _: &Request) -> Sent {
             panic!("sent again")
         }
 
-        async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
+        async fn find_receipt(&self, request: &Request) -> Result<Found, RequestError> {
             assert!(request.attempt > 1);
-            Ok(Some(Receipt {
+            Ok(Found::Receipt(Receipt {
                 reference: None,
                 response: Some(json!("found")),
             }))
@@ -361,7 +361,7 @@ async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
         .execute("select * from tidegate.claim_tx('tx', 'lost', 1, '100 ms')")
         .await;
 
-    let running = Running::start(&database.store, all_stages().transact("direct", Found), options());
+    let running = Running::start(&database.store, all_stages().transact("direct", Finds), options());
 
     until(&database, id, "completed").await;
     assert_eq!(

@@ -1,14 +1,15 @@
 //! Stages that are HTTP calls to an operator's own service.
 //!
 //! `docs/http-stage.md` describes the protocol for authors of services. In short: the payload is `POST`ed to
-//! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <request id>`,
-//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL asks for its
-//! receipt.
+//! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <send id>`, `Tidegate-Job`,
+//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, and after its end if it may have been
+//! executed, a `GET` of the receipt URL asks for its receipt.
 //!
 //! | answer | check | send | receipt |
 //! |---|---|---|---|
 //! | 2xx | ready | the receipt | the receipt |
 //! | 404 | never | rejected | there is none |
+//! | 410 | never | rejected | it was not executed, and will not be |
 //! | 5xx, timeout, no connection | another attempt | another attempt | not known: another attempt |
 //! | 408, 425, 429 | not yet | another attempt | not known: another attempt |
 //! | 409 | not yet | another attempt | not known: another attempt |
@@ -29,7 +30,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use reqwest::Method;
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, Found, JsonText, Readiness, Sent, Stages, Transact},
 };
 
 use self::service::Service;
@@ -127,9 +128,9 @@ impl Transact for HttpTransact {
 
     /// Without a receipt URL nothing is found and the request is sent again: the service then has to recognise the
     /// `Idempotency-Key`.
-    async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
+    async fn find_receipt(&self, request: &Request) -> Result<Found, RequestError> {
         let Some(url) = &self.receipt else {
-            return Ok(None);
+            return Ok(Found::Nothing);
         };
         outcome::found(self.service.call(Method::GET, url, request).await)
     }

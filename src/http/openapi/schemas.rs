@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -90,6 +91,30 @@ pub(in crate::http) struct ErrorDocument {
     /// More for programs, of a stage that failed; the downstream's verdict on a rejected proof, of kinds that show it
     #[schema(required = false)]
     details: Json,
+}
+
+/// How it is known whether a request was executed
+#[derive(ToSchema)]
+#[schema(as = Resolution)]
+#[expect(dead_code, reason = "describes `Resolution`")]
+pub(in crate::http) struct ResolutionDocument {
+    #[schema(schema_with = known)]
+    executed: Executed,
+    /// Who knows: `settle` (the worker), `response`, `search`, `receipt_taken_back`, `downstream` or `operator`
+    source: String,
+    /// Since when
+    at: DateTime<Utc>,
+    /// The verdict of a response that came after the end
+    #[schema(nullable = false)]
+    accept: Option<bool>,
+    /// The response that came after the end
+    #[schema(required = false)]
+    response: Json,
+}
+
+/// Whether the downstream has executed a request, once that is known.
+pub(in crate::http) fn known() -> RefOr<Schema> {
+    words([Executed::No.as_str(), Executed::Yes.as_str()])
 }
 
 /// A time in a header: text, because generators of clients take no `date-time` there.

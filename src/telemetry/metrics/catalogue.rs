@@ -129,6 +129,12 @@ metrics! {
         "How much later than stated at submit a request has ended; negative: earlier";
     ETA_P90_STATED = Counter, "tidegate_eta_p90_stated_total" ["kind"], "Ended requests that had a stated p90 time";
     ETA_P90_HELD = Counter, "tidegate_eta_p90_held_total" ["kind"], "Those of them that ended within it; nine in ten is right";
+    UNRESOLVED = Gauge, "tidegate_unresolved_requests" ["kind"],
+        "Ended requests that may have been executed, counted up to 100,000";
+    UNRESOLVED_OLDEST_AGE = Gauge, "tidegate_unresolved_oldest_age_seconds" ["kind"],
+        "The time since the oldest of them ended; absent: there is none";
+    CONTRADICTED = Gauge, "tidegate_contradicted_requests" ["kind"],
+        "Ended requests that two sources say different things about, such as an operator and a late response";
     WEBHOOKS = Gauge, "tidegate_webhook_deliveries" ["state"],
         "Deliveries to callback URLs, counted up to 100,000: `waiting` (for an attempt), `under_way`, `failed` (given up)";
     RESPONSES_EXPIRED = Counter, "tidegate_responses_expired_total" [],

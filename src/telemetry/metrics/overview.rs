@@ -88,6 +88,12 @@ impl Overview {
         for (figure, recovered) in self.store.recovered().await? {
             metrics.set_total(&RECOVERED, &[("what", &*figure)], recovered);
         }
+        for unresolved in self.store.unresolved_counts().await? {
+            let labels = [("kind", &*unresolved.kind)];
+            metrics.set(&UNRESOLVED, &labels, unresolved.unresolved as f64);
+            metrics.set(&UNRESOLVED_OLDEST_AGE, &labels, unresolved.oldest_seconds);
+            metrics.set(&CONTRADICTED, &labels, unresolved.contradicted as f64);
+        }
         let webhooks = self.store.webhook_counts().await?;
         for (state, count) in [
             ("waiting", webhooks.waiting),

@@ -5,7 +5,7 @@ use std::{sync::Mutex, time::Duration};
 use crate::{
     lock::lock,
     request::{Request, RequestError},
-    stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
+    stage::{AnyReadiness, AnyTransact, Check, Found, Sent},
     store::Retry,
     worker::outcome::{Outcome, caught},
 };
@@ -99,7 +99,7 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
 }
 
 /// Searches for the receipt of an earlier send.
-pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Option<Receipt>, Outcome> {
+pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Found, Outcome> {
     let found = caught(async { stage.find_receipt(request).await }).await;
     found
         .and_then(|found| found.map_err(not_known))

@@ -8,7 +8,7 @@ use tidegate::{
     database::{self, PoolSettings},
     request::{Request, RequestError},
     shutdown,
-    stage::{Effect, JsonText, Receipt, Sent, Stages, Transact},
+    stage::{Effect, Found, JsonText, Receipt, Sent, Stages, Transact},
     store::Store,
     worker::{self, WorkerOptions},
 };
@@ -100,7 +100,7 @@ impl Transact for Stage {
         let call = self
             .client
             .post(format!("{}/send/{}", self.downstream, request.kind))
-            .header("Idempotency-Key", request.id.to_string())
+            .header("Idempotency-Key", request.send_id.to_string())
             .json(&payload);
         match self.answer(call).await {
             Ok((200 | 202, body)) => Sent::Receipt(receipt(&body)),
@@ -118,11 +118,11 @@ impl Transact for Stage {
         }
     }
 
-    async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
-        let url = format!("{}/receipt/{}/{}", self.downstream, request.kind, request.id);
+    async fn find_receipt(&self, request: &Request) -> Result<Found, RequestError> {
+        let url = format!("{}/receipt/{}/{}", self.downstream, request.kind, request.send_id);
         match self.answer(self.client.get(url)).await? {
-            (200 | 202, body) => Ok(Some(receipt(&body))),
-            (404, _) => Ok(None),
+            (200 | 202, body) => Ok(Found::Receipt(receipt(&body))),
+            (404, _) => Ok(Found::Nothing),
             (status, _) => Err(RequestError::new(
                 format!("http_{status}"),
                 "the downstream fails",

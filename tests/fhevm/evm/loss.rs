@@ -250,7 +250,7 @@ async fn a_database_that_was_set_back_sends_nothing_until_resync_adopts_what_is_
     );
     let sender = scene.sender();
     for order in &orders {
-        assert!(sender.find(order.request).await.unwrap().is_some());
+        assert!(sender.find(order.request).await.unwrap().mined().is_some());
     }
     let more = scene.begin(&scene.orders(1).await).await;
     scene.anvil.mine(1).await.unwrap();

@@ -36,7 +36,7 @@ async fn each_order_is_mined_once() {
         };
         assert_eq!(mined.logs.len(), 1);
         assert_eq!(mined.logs[0].topics()[2], counter::name(order.request));
-        let found = sender.find(order.request).await.unwrap().unwrap();
+        let found = sender.find(order.request).await.unwrap().mined().unwrap();
         assert_eq!(found.hash, mined.hash);
     }
     let mut names = counted.counted().await;
@@ -82,7 +82,7 @@ async fn a_transaction_that_reverts_when_it_is_mined_is_not_repeated() {
         };
         assert_eq!(data.as_ref(), [1, 2, 3, 4, 5]);
     }
-    assert!(sender.find(orders[0].request).await.unwrap().is_none());
+    assert!(sender.find(orders[0].request).await.unwrap().mined().is_none());
     assert_eq!(taken(&database).await.len(), 1);
     let state = "select concat(state, ' ', status) from evm.tx";
     assert_eq!(database.text(state).await.unwrap(), "mined 0");

@@ -16,10 +16,10 @@ use tidegate::{
     Stages, Tidegate,
     database::{self, PoolSettings},
     request::{Request, RequestError},
-    stage::{Receipt, Sent, Transact},
+    stage::{Found, Receipt, Sent, Transact},
 };
 use tidegate_evm::{
-    Chain, LocalSigner, Mined, Order, Sender, Sending, Signer,
+    Chain, Finding, LocalSigner, Mined, Order, Sender, Sending, Signer,
     keeper::{Keeper, KeeperOptions},
     store::Store,
 };
@@ -123,10 +123,14 @@ impl Transact for Count {
         }
     }
 
-    async fn find_receipt(&self, request: &Request<Value>) -> Result<Option<Receipt>, RequestError> {
+    async fn find_receipt(&self, request: &Request<Value>) -> Result<Found, RequestError> {
         let found = self.sender.find(request.id).await;
         let found = found.map_err(|error| RequestError::new("unknown", error.to_string(), true))?;
-        Ok(found.as_ref().map(receipt))
+        Ok(match found {
+            Finding::Mined(mined) => Found::Receipt(receipt(&mined)),
+            Finding::Open => Found::Nothing,
+            Finding::Never => Found::Never,
+        })
     }
 }
 

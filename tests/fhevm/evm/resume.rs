@@ -38,7 +38,7 @@ async fn send_and_leave(database: &TestDatabase, sender: &Sender, order: &Order)
 async fn bytes_that_the_endpoint_has_already_are_taken_for_sent() {
     let (database, node, sender, orders) = scene(1).await;
     send_and_leave(&database, &sender, &orders[0]).await;
-    assert!(sender.find(orders[0].request).await.unwrap().is_none());
+    assert!(sender.find(orders[0].request).await.unwrap().mined().is_none());
     // As if the process had ended before it recorded the answer.
     database
         .execute("update evm.tx set state = 'signed'; update evm.attempt set answer = null")
@@ -74,7 +74,7 @@ async fn a_nonce_that_is_too_low_leads_to_the_receipt_of_the_own_transaction() {
         panic!()
     };
     assert_eq!(node.sent(), [mined.hash, mined.hash]);
-    let found = sender.find(orders[0].request).await.unwrap().unwrap();
+    let found = sender.find(orders[0].request).await.unwrap().mined().unwrap();
     assert_eq!((found.hash, found.block_hash), (mined.hash, mined.block_hash));
     let state = "select concat(state, ' ', block_number, ' ', status) from evm.tx";
     assert_eq!(database.text(state).await.unwrap(), "mined 1 1");
@@ -164,6 +164,6 @@ async fn a_filler_that_is_mined_ends_the_order() {
     node.mine();
     // The transaction that was mined was not the order's call, as a keeper signs it for a request that has ended.
     database.execute("update evm.attempt set kind = 'filler'").await;
-    assert!(sender.find(orders[0].request).await.unwrap().is_none());
+    assert!(sender.find(orders[0].request).await.unwrap().mined().is_none());
     assert!(matches!(sender.send(&orders[0]).await, Sending::Ended));
 }

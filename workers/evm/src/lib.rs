@@ -23,7 +23,7 @@ pub mod wallets;
 mod watcher;
 
 pub use endpoints::{CallError, CallRequest, Chain, ChainError, RpcCall, RpcError, SendAnswer, fees};
-pub use order::{Mined, Order, Revert, SenderError, Sending, WaitCause};
+pub use order::{Finding, Mined, Order, Revert, SenderError, Sending, WaitCause};
 pub use revert::replay;
 pub use schema::migrations;
 pub use sender::{Sender, SenderOptions};

@@ -51,6 +51,29 @@ pub enum Sending {
     Ended,
 }
 
+/// What became of the transaction of a request whose send is over.
+#[derive(Clone, Debug)]
+pub enum Finding {
+    /// It is mined and succeeded.
+    Mined(Mined),
+    /// It may still be mined.
+    Open,
+    /// It had no effect and will have none: the request has none, its nonce was finally used by another one, or its call
+    /// reverted in a final block.
+    Never,
+}
+
+impl Finding {
+    /// The transaction that succeeded.
+    #[must_use]
+    pub fn mined(self) -> Option<Mined> {
+        match self {
+            Self::Mined(mined) => Some(mined),
+            Self::Open | Self::Never => None,
+        }
+    }
+}
+
 /// A mined transaction that succeeded.
 #[derive(Clone, Debug)]
 pub struct Mined {

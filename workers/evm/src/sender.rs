@@ -30,7 +30,7 @@ use crate::{
     broadcast::broadcast,
     metrics,
     node_error::Class,
-    order::{Mined, Order, Revert, SenderError, Sending, WaitCause},
+    order::{Finding, Mined, Order, Revert, SenderError, Sending, WaitCause},
     receipts::{Event, Receipts, Watch, noted},
     revert,
     store::{Slot, Store},
@@ -102,22 +102,31 @@ impl Sender {
         self.0.send(order).await.unwrap_or_else(Sending::Waiting)
     }
 
-    /// The transaction of a request, if it is mined and succeeded.
+    /// What became of the transaction of a request.
     ///
     /// # Errors
     ///
     /// When the database or every endpoint does not answer.
-    pub async fn find(&self, request: RequestId) -> Result<Option<Mined>, SenderError> {
+    pub async fn find(&self, request: RequestId) -> Result<Finding, SenderError> {
         let slots = self.0.store.slots(&[request], false).await?;
-        let Some(slot) = slots.first() else { return Ok(None) };
+        // A nonce is taken under the request's lease only, which the caller has, or nobody.
+        let Some(slot) = slots.first() else {
+            return Ok(Finding::Never);
+        };
         let own: Vec<_> = slot.attempts.iter().filter(|attempt| attempt.is_own).collect();
         let hashes: Vec<_> = own.iter().map(|attempt| attempt.hash).collect();
         let receipts = self.0.chain.receipts(&hashes).await?;
-        let receipt = receipts.into_iter().flatten().find(TransactionReceipt::status);
+        let (succeeded, reverted): (Vec<_>, Vec<_>) =
+            receipts.into_iter().flatten().partition(TransactionReceipt::status);
+        let receipt = succeeded.into_iter().next();
         if let Some(noted) = receipt.as_ref().and_then(noted) {
             self.0.store.note_mined(&[noted]).await?;
         }
-        Ok(receipt.as_ref().and_then(Mined::of))
+        Ok(match receipt.as_ref().and_then(Mined::of) {
+            Some(mined) => Finding::Mined(mined),
+            None if slot.state == "final" && !reverted.is_empty() => Finding::Never,
+            None => Finding::Open,
+        })
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tidegate::{
     request::{Request, RequestError, RequestId},
-    stage::{self, Receipt, Sent},
+    stage::{self, Found, Receipt, Sent},
 };
-use tidegate_evm::{Mined, Order, Revert, Sender, Sending, WaitCause};
+use tidegate_evm::{Finding, Mined, Order, Revert, Sender, Sending, WaitCause};
 
 use crate::{
     abi::reverts::{ERC20InsufficientAllowance, ERC20InsufficientBalance, EnforcedPause},
@@ -156,15 +156,22 @@ impl stage::Transact for Transact {
         }
     }
 
-    async fn find_receipt(&self, request: &Request<Payload>) -> Result<Option<Receipt>, RequestError> {
+    async fn find_receipt(&self, request: &Request<Payload>) -> Result<Found, RequestError> {
         let not_found = |error: &dyn std::fmt::Display| {
             RequestError::new(Label::GatewayNotReachable.code(), error.to_string(), true)
         };
-        let Some(mined) = self.sender.find(request.id).await.map_err(|error| not_found(&error))? else {
-            return Ok(None);
-        };
-        let receipt = self.receipt(request.id, &mined).await;
-        receipt.map(Some).map_err(|error| not_found(&error))
+        let mut found = self.sender.find(request.id).await;
+        if let (Ok(Finding::Never), true) = (&found, request.send_id != request.id) {
+            found = self.sender.find(request.send_id).await;
+        }
+        match found.map_err(|error| not_found(&error))? {
+            Finding::Mined(mined) => {
+                let receipt = self.receipt(request.id, &mined).await;
+                receipt.map(Found::Receipt).map_err(|error| not_found(&error))
+            }
+            Finding::Open => Ok(Found::Nothing),
+            Finding::Never => Ok(Found::Never),
+        }
     }
 }
 

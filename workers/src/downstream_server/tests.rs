@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use tidegate::stage::{Check, Readiness, Sent, Transact};
+use tidegate::stage::{Check, Found, Readiness, Sent, Transact};
 use uuid::Uuid;
 
 use super::*;
@@ -66,7 +66,10 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
         panic!("not taken")
     };
     assert_eq!(transact.send(&request).await, Sent::Receipt(receipt.clone()));
-    assert_eq!(transact.find_receipt(&request).await, Ok(Some(receipt.clone())));
+    assert_eq!(
+        transact.find_receipt(&request).await,
+        Ok(Found::Receipt(receipt.clone()))
+    );
 
     server.downstream.drain(Duration::from_secs(10)).await;
     let response = json!({ "simulated": request.id });
@@ -95,14 +98,14 @@ async fn the_receipt_of_a_send_without_an_answer_is_found() {
     let server = Running::start("--drop-rate 1", None).await;
     let (_, transact) = server.stages("input_proof");
     let request = request("input_proof");
-    assert_eq!(transact.find_receipt(&request).await, Ok(None));
+    assert_eq!(transact.find_receipt(&request).await, Ok(Found::Nothing));
     let sent = transact.send(&request).await;
     assert!(
         matches!(&sent, Sent::Retry { error, may_have_left: true, .. } if error.code == "timeout"),
         "{sent:?}"
     );
-    let found = transact.find_receipt(&request).await.unwrap();
-    assert!(found.unwrap().reference.is_some());
+    let found = transact.find_receipt(&request).await;
+    assert!(matches!(found, Ok(Found::Receipt(receipt)) if receipt.reference.is_some()));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use tidegate::{
     request::RequestError,
-    stage::{Check, Receipt, Sent},
+    stage::{Check, Found, Sent},
     webhook::retry_after,
 };
 
@@ -62,10 +62,11 @@ pub(super) fn sent(called: Called) -> Sent {
 }
 
 /// The receipt of an earlier send.
-pub(super) fn found(called: Called) -> Result<Option<Receipt>, RequestError> {
+pub(super) fn found(called: Called) -> Result<Found, RequestError> {
     match called.map_err(no_answer_error)? {
-        answer if answer.status.is_success() => read_receipt(&answer).map(Some),
-        answer if answer.status == StatusCode::NOT_FOUND => Ok(None),
+        answer if answer.status.is_success() => read_receipt(&answer).map(Found::Receipt),
+        answer if answer.status == StatusCode::NOT_FOUND => Ok(Found::Nothing),
+        answer if answer.status == StatusCode::GONE => Ok(Found::Never),
         answer => Err(unexpected(answer.status)),
     }
 }

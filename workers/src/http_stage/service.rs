@@ -91,7 +91,7 @@ impl Service {
 
     /// Calls `url` about `request`: a `POST` carries the payload.
     pub(super) async fn call(&self, method: Method, url: &UrlTemplate, request: &Request) -> Result<Answer, NoAnswer> {
-        let id = request.id.to_string();
+        let id = request.send_id.to_string();
         let url = url.fill(&request.kind, &id).map_err(|error| {
             tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
             NoAnswer::NotConnected
@@ -101,6 +101,7 @@ impl Service {
             .client(phases.connect)
             .request(method.clone(), url)
             .header("idempotency-key", &id)
+            .header("tidegate-job", request.id.to_string())
             .header("tidegate-kind", &request.kind)
             .header("tidegate-attempt", request.attempt)
             .header(

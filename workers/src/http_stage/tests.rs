@@ -87,7 +87,7 @@ async fn outcomes(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
-) -> (Check, Sent, Result<Option<Receipt>, RequestError>) {
+) -> (Check, Sent, Result<Found, RequestError>) {
     let fake = Fake::start(move || response(status, headers, body)).await;
     let (readiness, transact) = fake.stages("");
     let request = request();

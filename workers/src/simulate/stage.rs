@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc};
 
 use tidegate::{
     request::{Flow, Request, RequestError},
-    stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Check, Found, JsonText, Readiness, Sent, Stages, Transact},
 };
 
 use super::{Downstream, Refusal};
@@ -45,7 +45,7 @@ impl Transact for SimulatedStage {
     type Payload = JsonText;
 
     async fn send(&self, request: &Request) -> Sent {
-        match self.0.send(request.id, &request.kind).await {
+        match self.0.send(request.send_id, &request.kind).await {
             Ok(receipt) => Sent::Receipt(receipt),
             // The engine drops this call when the policy's timeout passes.
             Err(Refusal::Silence) => pending().await,
@@ -58,7 +58,7 @@ impl Transact for SimulatedStage {
         }
     }
 
-    async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
-        Ok(self.0.find_receipt(request.id, &request.kind))
+    async fn find_receipt(&self, request: &Request) -> Result<Found, RequestError> {
+        Ok(self.0.find_receipt(request.send_id, &request.kind).into())
     }
 }

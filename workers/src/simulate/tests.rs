@@ -1,6 +1,6 @@
 mod responses;
 
-use tidegate::stage::{Check, Readiness, Sent, Transact};
+use tidegate::stage::{Check, Found, Readiness, Sent, Transact};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -156,7 +156,7 @@ async fn stages_translate_answers_for_the_engine() {
     let stage = over("");
     assert_eq!(Readiness::check(&stage, &request).await, Check::Ready);
     assert!(matches!(stage.send(&request).await, Sent::Receipt(_)));
-    assert!(stage.find_receipt(&request).await.unwrap().is_some());
+    assert!(matches!(stage.find_receipt(&request).await, Ok(Found::Receipt(_))));
 
     let stage = over("--not-yet-rate 1");
     let after = Some(Duration::from_secs(1));

@@ -163,7 +163,7 @@ async fn without_a_receipt_url_the_service_is_not_called() {
         receipt: None,
         ..transact
     };
-    assert_eq!(transact.find_receipt(&request()).await, Ok(None));
+    assert_eq!(transact.find_receipt(&request()).await, Ok(Found::Nothing));
     assert!(fake.seen.lock().unwrap().is_empty());
 }
 

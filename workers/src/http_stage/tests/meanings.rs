@@ -1,5 +1,7 @@
 //! The outcome of each answer of the service.
 
+use tidegate::stage::Receipt;
+
 use super::*;
 
 /// A server error is no refusal: the check is retried.
@@ -23,7 +25,7 @@ async fn every_status_has_its_meaning() {
         let (check, sent, found) = outcomes(status, &[], "").await;
         assert_eq!(check, Check::Ready, "{status}");
         assert_eq!(sent, Sent::Receipt(Receipt::default()), "{status}");
-        assert_eq!(found, Ok(Some(Receipt::default())), "{status}");
+        assert_eq!(found, Ok(Found::Receipt(Receipt::default())), "{status}");
     }
     for (status, left) in [
         (301, true),
@@ -55,7 +57,12 @@ async fn every_status_has_its_meaning() {
             matches!(&sent, Sent::Rejected(error) if error.code == "rejected"),
             "{sent:?}"
         );
-        assert_eq!(found.is_ok_and(|found| found.is_none()), status == 404, "{status}");
+        let expected = match status {
+            404 => Some(Found::Nothing),
+            410 => Some(Found::Never),
+            _ => None,
+        };
+        assert_eq!(found.ok(), expected, "{status}");
     }
 }
 
@@ -104,7 +111,10 @@ async fn a_receipt_is_read_from_body_or_headers() {
     for (headers, body, expected) in cases {
         let (_, sent, found) = outcomes(202, headers, body).await;
         assert_eq!(sent, expected, "{body}");
-        assert_eq!(Sent::Receipt(found.unwrap().unwrap()), expected, "{body}");
+        let Ok(Found::Receipt(receipt)) = found else {
+            panic!("no receipt in {body}")
+        };
+        assert_eq!(Sent::Receipt(receipt), expected, "{body}");
     }
 }
 

@@ -1,0 +1,16 @@
+-- say_executed: Says in the errors of ended requests whether they were executed.
+--
+-- What was not may be submitted again, unless that has been done, or it repeats a request that may have been executed.
+create or replace function tidegate_internal.say_executed(p_ids uuid[], p_executed text)
+  returns void language sql as $$
+  update tidegate.request as r
+  set previous_status = r.req_status, error = r.error || jsonb_build_object(
+    'retryable', p_executed = 'no' and r.send_id is null
+      and not exists (select from tidegate.redrive as v where v.request_id = r.id),
+    'message', regexp_replace(
+      coalesce(r.error ->> 'message', ''),
+      '; (it|another call of it) (was executed|was not executed|may have been executed(, and may be repeated)?)$', ''
+    ) || case p_executed when 'yes' then '; it was executed' else '; it was not executed' end
+  )
+  where r.id = any(p_ids) and jsonb_typeof(r.error) = 'object';
+$$;

@@ -1,0 +1,32 @@
+-- search_settle: For workers: what a search for the receipt of an unresolved request has found: receipt or never.
+-- Returns resolved, noted (a receipt without a response: the downstream took it, which does not say that it executed
+-- it) or dropped (the downstream has said so by now, or it was repeated).
+--
+-- `never` is the downstream's promise that it has not executed the request and will not. A search that finds nothing
+-- proves nothing, and is not settled. Raises TG007 for another word.
+create or replace function tidegate.search_settle(
+  id uuid, finding text, reference text default null, response jsonb default null
+)
+  returns text language plpgsql security definer as $$
+begin
+  if search_settle.finding in ('receipt', 'never') is not true then
+    raise exception using errcode = 'TG007',
+      message = format('a search finds ''receipt'' or ''never'', not %L', search_settle.finding);
+  end if;
+  perform from tidegate.request as r where r.id = search_settle.id for update;
+  if not exists (
+    select from tidegate.outcome as o
+    where o.request_id = search_settle.id and (o.executed = 'unknown' or o.source = 'operator')
+      and not tidegate_internal.is_repeated(o.request_id)
+  ) then
+    return 'dropped';
+  end if;
+  if search_settle.finding = 'never' then
+    perform from tidegate_internal.resolve_requests(array[search_settle.id], 'no', 'search');
+    return 'resolved';
+  end if;
+  perform tidegate_internal.note_receipt(search_settle.id, search_settle.reference, search_settle.response, 'search');
+  return case when search_settle.response is null then 'noted' else 'resolved' end;
+end;
+$$;
+select tidegate_internal.allow('search_settle', '{worker,admin}');

@@ -1,0 +1,83 @@
+//! Does a callback hear, after the end, what was executed?
+
+use tidegate::request::RequestId;
+
+use super::{Deliverer, Receiver};
+use crate::support::TestDatabase;
+
+/// A request of `direct` with this callback that failed during its only send.
+async fn lost(database: &TestDatabase, receiver: &Receiver) -> RequestId {
+    let id = database.submit("direct").await;
+    database.claim_tx(1).await;
+    database
+        .execute(&format!(
+            "select tidegate.set_callback('{id}', '{}');
+             select tidegate.fail_request('{id}', 'lost')",
+            receiver.url()
+        ))
+        .await;
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolution_is_a_delivery_of_its_own_with_the_whole_state() {
+    let database = TestDatabase::unlimited().await;
+    let receiver = Receiver::allowed(&database).await;
+    let _deliverer = Deliverer::of(&database);
+    let id = lost(&database, &receiver).await;
+    receiver.until(1).await;
+    database.until_delivery_is(id, "delivered").await;
+
+    database
+        .execute(&format!("select tidegate.respond('{{\"cents\": 5}}', id => '{id}')"))
+        .await;
+    let deliveries = receiver.until(2).await;
+    database.until_delivery_is(id, "delivered").await;
+    let [ended, resolved] = [0, 1].map(|number| deliveries[number].json());
+    assert_eq!(
+        (&ended["event"], &resolved["event"]),
+        (&"request.ended".into(), &"request.resolved".into())
+    );
+    assert_eq!(
+        (&ended["executed"], &resolved["executed"]),
+        (&"unknown".into(), &"yes".into())
+    );
+    assert_eq!(ended.get("resolution"), None);
+    assert_eq!(resolved["resolution"]["response"]["cents"], 5);
+    assert_eq!(ended["job_id"], resolved["job_id"]);
+    assert_eq!(resolved["error"]["message"], "lost; it was executed");
+    assert_ne!(ended["delivery_id"], resolved["delivery_id"]);
+    assert_eq!(deliveries[1].header("tidegate-attempt"), "1");
+
+    // What changes nothing is not told.
+    database
+        .execute(&format!("select tidegate.resolve('{id}', 'yes')"))
+        .await;
+    super::quiet().await;
+    assert_eq!(receiver.count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolution_takes_the_place_of_an_end_that_was_not_delivered() {
+    let database = TestDatabase::unlimited().await;
+    let receiver = Receiver::allowed(&database).await;
+    let id = lost(&database, &receiver).await;
+    let claim = "select request_id || ' ' || nonce from tidegate.webhook_claim(1)";
+    let claimed = database.value(claim).await;
+    let nonce = claimed.split_once(' ').unwrap().1;
+    database
+        .execute(&format!("select tidegate.resolve('{id}', 'no')"))
+        .await;
+    // Its deliverer has lost the lease.
+    let settled = format!("select tidegate.webhook_settle('{id}', {nonce}, 'delivered', 204)");
+    assert_eq!(database.text(&settled).await, None);
+
+    let _deliverer = Deliverer::of(&database);
+    let [resolved] = &receiver.until(1).await[..] else {
+        panic!("one delivery");
+    };
+    database.until_delivery_is(id, "delivered").await;
+    assert_eq!(resolved.json()["event"], "request.resolved");
+    assert_eq!(resolved.json()["executed"], "no");
+    assert_eq!(resolved.json()["error"]["retryable"], true);
+}
