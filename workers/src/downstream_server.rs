@@ -91,10 +91,11 @@ async fn send(
     State(server): State<Server>,
     Path(kind): Path<String>,
     headers: HeaderMap,
-    _payload: Bytes,
+    payload: Bytes,
 ) -> Result<Response, Problem> {
     let (id, began) = (request_id(&headers)?, began_at(&headers));
-    let answer = server.downstream.send_that_began(id, &kind, began).await;
+    let key = server.downstream.key_in(&payload);
+    let answer = server.downstream.send_under(id, &kind, key.as_deref(), began).await;
     if answer == Err(Refusal::Silence) {
         let _ = timeout(SILENCE, server.shutdown.cancelled()).await;
     }

@@ -26,8 +26,14 @@ use rand::{Rng, rngs::SmallRng};
 use tidegate::{request::RequestId, stage::Receipt};
 use tokio::time::{Instant, sleep};
 
+use self::{
+    chance::Dice,
+    deliveries::Deliveries,
+    limits::{ConcurrencyLimit, RateLimit},
+    record::Record,
+};
 pub use self::{
-    chance::Chance,
+    chance::{Chance, Lossy},
     kinds::SimulatedKind,
     latency::Latency,
     options::{RespondBy, SimulateError, SimulateOptions},
@@ -35,12 +41,6 @@ pub use self::{
     refusal::Refusal,
     responder::{CallbackResponder, Delivery, NotDelivered, Responder, StoreResponder},
     stage::{SimulatedStage, stages},
-};
-use self::{
-    chance::Dice,
-    deliveries::Deliveries,
-    limits::{ConcurrencyLimit, RateLimit},
-    record::Record,
 };
 
 /// The result of a request's sends, decided at its first send.
@@ -154,6 +154,21 @@ impl Downstream {
     ///
     /// As [`Downstream::send`].
     pub async fn send_that_began(&self, id: RequestId, kind: &str, began: Instant) -> Result<Receipt, Refusal> {
+        self.send_under(id, kind, None, began).await
+    }
+
+    /// As [`Downstream::send_that_began`], with the key that the log names when the request is taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`Downstream::send`].
+    pub async fn send_under(
+        &self,
+        id: RequestId,
+        kind: &str,
+        key: Option<&str>,
+        began: Instant,
+    ) -> Result<Receipt, Refusal> {
         let kind = self.kinds.get(kind).ok_or(Refusal::UnknownKind)?;
         let note = |event, count: fn(&mut Stats)| self.record.note(id, &kind.name, event, count);
         note("send", |stats| stats.sends += 1);
@@ -171,24 +186,30 @@ impl Downstream {
         let mut dice = self.dice.roll();
         let drawn: f64 = dice.random();
         let broken = self.options.send_error_rate.get();
-        // Half of the server errors come before the effect.
-        let fate = (drawn >= broken / 2.0).then(|| self.take(id, kind, &mut dice));
+        let is_lost = self.loses(kind, &mut dice);
+        // Half of the server errors, and half of the losses, come before the effect.
+        let takes = drawn >= broken / 2.0 && !(is_lost && dice.random());
+        let taken = takes.then(|| self.take(id, kind, key, &mut dice));
         pass(self.options.send_latency.draw(&mut dice)).await;
 
-        let Some(fate) = fate.filter(|_| drawn >= broken) else {
+        if drawn < broken {
             note("send_error", |stats| stats.send_errors += 1);
             return Err(Refusal::Broken);
-        };
-        if drawn < broken + self.options.drop_rate.get() {
+        }
+        if is_lost || drawn < broken + self.options.drop_rate.get() {
             note("no_answer", |stats| stats.dropped += 1);
             return Err(Refusal::Silence);
         }
-        match fate {
-            Fate::Rejected => {
+        match taken {
+            Some((Fate::Taken { .. }, true)) if self.options.repeat_reject_rate.happens(&mut dice) => {
+                note("repeat_rejected", |stats| stats.rejected += 1);
+                Err(Refusal::Rejected)
+            }
+            Some((Fate::Taken { answered }, _)) => Ok(self.receipt(id, kind, answered)),
+            _ => {
                 note("rejected", |stats| stats.rejected += 1);
                 Err(Refusal::Rejected)
             }
-            Fate::Taken { answered } => Ok(self.receipt(id, kind, answered)),
         }
     }
 
@@ -197,6 +218,7 @@ impl Downstream {
         let kind = self.kinds.get(kind)?;
         self.record.stats().receipts_asked += 1;
         let fate = lock(&self.fates).get(&id).copied();
+        let fate = fate.filter(|_| !self.loses(kind, &mut self.dice.roll()));
         let Some(Fate::Taken { answered }) = fate else {
             self.record.note(id, &kind.name, "receipt_unknown", |_| ());
             return None;
@@ -204,6 +226,13 @@ impl Downstream {
         self.record
             .note(id, &kind.name, "receipt_found", |stats| stats.receipts_found += 1);
         Some(self.receipt(id, kind, answered))
+    }
+
+    /// The key that the log is to have of a payload.
+    pub fn key_in(&self, payload: &[u8]) -> Option<String> {
+        let field = self.options.log_key.as_ref()?;
+        let payload: serde_json::Value = serde_json::from_slice(payload).ok()?;
+        Some(payload.get(field)?.as_str()?.to_owned())
     }
 
     /// The counts so far.
@@ -221,8 +250,14 @@ impl Downstream {
         }
     }
 
-    /// Decides a request's fate at its first send; later sends find it decided.
-    fn take(&self, id: RequestId, kind: &SimulatedKind, dice: &mut SmallRng) -> Fate {
+    /// Whether this answer of a kind is lost.
+    fn loses(&self, kind: &SimulatedKind, dice: &mut SmallRng) -> bool {
+        let lossy = self.options.lossy.iter().find(|lossy| lossy.kind == kind.name);
+        lossy.is_some_and(|lossy| lossy.chance.happens(dice))
+    }
+
+    /// Decides a request's fate at its first send; later sends find it decided. Returns it, and whether it was.
+    fn take(&self, id: RequestId, kind: &SimulatedKind, key: Option<&str>, dice: &mut SmallRng) -> (Fate, bool) {
         let rejected = self.options.reject_rate.happens(dice);
         let answered = !self.options.silent_rate.happens(dice);
         let first = if rejected {
@@ -235,20 +270,21 @@ impl Downstream {
             Entry::Vacant(unknown) => (*unknown.insert(first), false),
         };
         if fate == Fate::Rejected {
-            return fate;
+            return (fate, known);
         }
         if known {
             self.record
                 .note(id, &kind.name, "duplicate", |stats| stats.duplicates += 1);
-            return fate;
+            return (fate, true);
         }
-        self.record.note(id, &kind.name, "taken", |stats| stats.taken += 1);
+        self.record
+            .note_under(id, &kind.name, "taken", key, |stats| stats.taken += 1);
         if answered {
             self.answer(id, kind, dice);
         } else {
             self.record.stats().silent += 1;
         }
-        fate
+        (fate, false)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use crate::ParseError;
+use crate::{ParseError, kinds::kind_name};
 
 /// A probability: written as a number from 0 to 1, or as a percentage such as `5%`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -43,6 +43,28 @@ impl FromStr for Chance {
     }
 }
 
+/// How often the answers of a kind are lost: written `KIND=CHANCE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lossy {
+    /// The kind, in snake case.
+    pub kind: String,
+    /// How often.
+    pub chance: Chance,
+}
+
+impl FromStr for Lossy {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let form = || ParseError(format!("\"{text}\" is not KIND=CHANCE, such as swap=5%"));
+        let (kind, chance) = text.split_once('=').ok_or_else(form)?;
+        Ok(Self {
+            kind: kind_name(kind)?,
+            chance: chance.parse()?,
+        })
+    }
+}
+
 /// A seeded source of generators that tasks share without a lock.
 ///
 /// Each roll is a new generator, so the n-th roll of a seed is always the same.
@@ -70,6 +92,20 @@ mod tests {
         }
         let refused = ["", "%", "1.1", "-0.1", "101%", "often", "NaN"];
         crate::testing::assert_refused::<Chance>(&refused.map(|text| (text, "such as 5%")));
+    }
+
+    #[test]
+    fn a_lossy_kind_has_a_chance() {
+        let lossy = Lossy {
+            kind: "swap".to_owned(),
+            chance: Chance(0.5),
+        };
+        assert_eq!("swap=50%".parse(), Ok(lossy));
+        crate::testing::assert_refused::<Lossy>(&[
+            ("swap", "such as swap=5%"),
+            ("Swap=1", "lower snake case"),
+            ("swap=2", "such as 5%"),
+        ]);
     }
 
     #[test]

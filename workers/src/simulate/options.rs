@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Chance, Latency, SimulatedKind};
+use super::{Chance, Latency, Lossy, SimulatedKind};
 
 /// How responses name the request they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -50,6 +50,15 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub drop_rate: Chance,
 
+    /// How often sends of this kind get no answer; half of these are taken, and their receipts are missing as often: a
+    /// chance for a kind (repeatable)
+    #[arg(long, value_name = "KIND=CHANCE")]
+    pub lossy: Vec<Lossy>,
+
+    /// How often a repeated send of a request that was taken is refused
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub repeat_reject_rate: Chance,
+
     /// How often a request is refused permanently
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub reject_rate: Chance,
@@ -93,6 +102,10 @@ pub struct SimulateOptions {
     /// Append one line of JSON for each event to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+
+    /// The field of payloads that the log has as the `key` of requests that were taken
+    #[arg(long, value_name = "FIELD")]
+    pub log_key: Option<String>,
 
     /// Keep requests in memory even when no other option needs it, so that duplicates are counted
     #[arg(long)]
@@ -139,6 +152,7 @@ impl SimulateOptions {
             kinds: self.kinds.clone(),
             respond_by: self.respond_by,
             seed: self.seed,
+            log_key: self.log_key.clone(),
             ..Self::default()
         };
         *self == without_effect

@@ -79,6 +79,8 @@ struct Line<'a> {
     request_id: Option<RequestId>,
     kind: &'a str,
     event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
 }
 
 impl Record {
@@ -112,6 +114,18 @@ impl Record {
         event: &str,
         count: impl FnOnce(&mut Stats),
     ) {
+        self.note_under(id, kind, event, None, count);
+    }
+
+    /// As [`Record::note`], with a key.
+    pub(super) fn note_under(
+        &self,
+        id: impl Into<Option<RequestId>>,
+        kind: &str,
+        event: &str,
+        key: Option<&str>,
+        count: impl FnOnce(&mut Stats),
+    ) {
         count(&mut self.stats());
         let Some(log) = &self.log else { return };
         let line = Line {
@@ -120,6 +134,7 @@ impl Record {
             request_id: id.into(),
             kind,
             event,
+            key,
         };
         let written = serde_json::to_vec(&line)
             .map_err(std::io::Error::from)

@@ -43,6 +43,30 @@ async fn a_receipt_is_found_after_a_send_that_got_no_answer() {
     assert_eq!((stats.dropped, stats.taken, stats.receipts_found), (1, 1, 1));
 }
 
+#[tokio::test]
+async fn the_answers_of_a_lossy_kind_are_lost_and_half_of_its_sends_are_taken() {
+    let downstream = downstream("--lossy direct=1");
+    for _ in 0..1000 {
+        let id = new_id();
+        assert_eq!(downstream.send(id, "direct").await, Err(Refusal::Silence));
+        assert_eq!(downstream.find_receipt(id, "direct"), None);
+    }
+    assert!(downstream.send(new_id(), "input_proof").await.is_ok());
+    let stats = downstream.stats();
+    assert_eq!(stats.dropped, 1000);
+    assert!((400..600).contains(&stats.taken), "{} taken", stats.taken);
+}
+
+#[tokio::test]
+async fn a_repeated_send_may_be_refused_and_stays_taken() {
+    let downstream = downstream("--repeat-reject-rate 1");
+    let id = new_id();
+    let first = downstream.send(id, "direct").await;
+    assert_eq!(downstream.send(id, "direct").await, Err(Refusal::Rejected));
+    assert_eq!(downstream.find_receipt(id, "direct"), first.ok());
+    assert_eq!(downstream.stats().taken, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_send_has_its_effect_even_if_the_caller_gives_up() {
     let downstream = downstream("--send-latency 10s");
@@ -125,18 +149,22 @@ async fn the_log_has_the_events_of_a_request_as_lines_of_json() {
     let path = directory.path().join("events.jsonl");
     let options = SimulateOptions {
         log: Some(path.clone()),
+        log_key: Some("mark".to_owned()),
         seed: Some(1),
         ..SimulateOptions::default()
     };
     let downstream = Downstream::new(options, None).unwrap();
     let id = new_id();
     downstream.check(Some(id), "user_decrypt").await.unwrap();
-    downstream.send(id, "user_decrypt").await.unwrap();
+    let key = downstream.key_in(br#"{"mark": "m"}"#);
+    let send = downstream.send_under(id, "user_decrypt", key.as_deref(), Instant::now());
+    send.await.unwrap();
     downstream.send(id, "user_decrypt").await.unwrap();
     let text = std::fs::read_to_string(path).unwrap();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["check", "ready", "send", "taken", "send", "duplicate"]);
+    assert_eq!(lines[3]["key"], "m");
     for line in lines {
         assert!(line["request_id"] == id.to_string() && line["us"].is_u64(), "{line}");
     }
