@@ -3,6 +3,7 @@
 
 mod breakers;
 mod effects;
+mod executions;
 mod hedges;
 mod keys;
 mod limits;
@@ -110,6 +111,7 @@ pub fn check(evidence: &Evidence) -> Verdict {
     let mut checks = lives::check(evidence);
     checks.extend(promises::check(evidence));
     checks.extend(keys::check(evidence));
+    checks.extend(executions::check(evidence));
     checks.extend(sends::check(evidence));
     checks.extend(effects::check(evidence));
     checks.extend(limits::check(evidence));
@@ -137,8 +139,8 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
     if let Some(life) = evidence.lives.get(&id) {
         let _ = write!(
             head,
-            " ({}, {}): {}, mark {:?}, error {:?}",
-            life.kind, life.flow, life.status, life.mark, life.error
+            " ({}, {}): {}, mark {:?}, error {:?}, executed {}",
+            life.kind, life.flow, life.status, life.mark, life.error, life.executed
         );
         for event in &life.events {
             let from = event.from.as_deref().unwrap_or("(entry)");
@@ -153,13 +155,22 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
     for seen in evidence.downstream.iter().filter(|seen| seen.id == Some(id)) {
         told.push((seen.at_us, format!("downstream: {}", seen.event)));
     }
-    told.sort();
     for promise in evidence.promises.iter().filter(|promise| promise.id == id) {
         let _ = write!(head, "\n      promised by {} as {}", promise.way, promise.mark);
     }
     for entry in evidence.told.iter().filter(|told| told.id == id) {
-        let _ = write!(head, "\n      told: {}", entry.state);
+        let _ = write!(head, "\n      told: {}, executed {:?}", entry.state, entry.executed);
     }
+    if let Some(copy) = evidence.redriven.get(&id) {
+        let _ = write!(head, "\n      redriven as {copy}");
+    }
+    for cancel in evidence.cancels.iter().filter(|cancel| cancel.id == id) {
+        told.push((cancel.at_us, format!("a cancel was answered with {}", cancel.status)));
+    }
+    for word in evidence.resolutions.iter().filter(|word| word.id == id) {
+        told.push((word.at_us, format!("operator: executed is {}", word.executed)));
+    }
+    told.sort();
     for (at_us, what) in told {
         let at = chrono::DateTime::from_timestamp_micros(at_us).unwrap_or_default();
         let _ = write!(head, "\n      {} {what}", at.format("%H:%M:%S%.6f"));

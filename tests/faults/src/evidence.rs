@@ -17,10 +17,13 @@ use uuid::Uuid;
 
 use crate::{
     journal::Disturbance,
-    ledger::{Promise, Told},
+    ledger::{Cancel, Promise, Resolution, Told},
     receiver::Arrival,
     scene::{Limited, Quota},
 };
+
+/// The actor of redrives that may repeat what was executed.
+pub const MAY_REPEAT: &str = "may-repeat";
 
 /// A word that occurs many times.
 pub type Word = Arc<str>;
@@ -65,6 +68,10 @@ pub struct Life {
     pub calls_back: bool,
     /// How many of its sends certainly did not leave, and use no attempt of its policy.
     pub unsent: i32,
+    /// Whether it was executed, if it has ended: `no`, `yes` or `unknown`.
+    pub executed: Word,
+    /// Since when that is known, in microseconds of Unix time.
+    pub known_us: Option<i64>,
     /// When it ended, in microseconds of Unix time.
     pub finished_us: Option<i64>,
     /// When it was deleted, if it was.
@@ -104,6 +111,8 @@ pub struct Seen {
     pub kind: Word,
     /// The event: `check`, `ready`, `send`, `taken`, `delivered` and others.
     pub event: Word,
+    /// The mark in the payload that was taken.
+    pub key: Option<Box<str>>,
 }
 
 /// When this machine stalled, and for how long, in microseconds.
@@ -241,6 +250,10 @@ pub struct Evidence {
     pub arrivals: Vec<Arrival>,
     /// Redriven requests, each with its copy.
     pub redriven: HashMap<Uuid, Uuid>,
+    /// Those of them that were redriven although they were, or may have been, executed.
+    pub may_repeat: HashSet<Uuid>,
+    /// Kinds whose keys are free after what may have been executed: their sends may be repeated.
+    pub repeatable: HashSet<String>,
     /// When the tables were read, in microseconds of Unix time.
     pub read_us: i64,
     /// The days whose history has a partition.
@@ -275,6 +288,10 @@ pub struct Evidence {
     pub promises: Vec<Promise>,
     /// Later answers to callers.
     pub told: Vec<Told>,
+    /// Cancels that were answered.
+    pub cancels: Vec<Cancel>,
+    /// What operators said of unresolved requests.
+    pub resolutions: Vec<Resolution>,
     /// The rate limits.
     pub limits: Vec<Limited>,
     /// C.
@@ -331,10 +348,16 @@ impl Evidence {
         let sql = "select id, kind, r.flow::text as flow, req_status::text as status, transition_no, tx_unsent,
                      coalesce(r.callback_url, k.callback_url) is not null as calls_back,
                      payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error, submitter,
+                     case
+                       when r.req_status = 'completed' then 'yes'
+                       else coalesce(o.executed, case when r.tx_attempt > r.tx_unsent then 'unknown' else 'no' end)
+                     end as executed,
+                     (extract(epoch from coalesce(o.at, finished_at)) * 1000000)::bigint as known_us,
                      (extract(epoch from finished_at) * 1000000)::bigint as finished_us,
                      (extract(epoch from removed_at) * 1000000)::bigint as removed_us
                    from (select r.*, null as removed_at from tidegate.request as r union all table public.removed) as r
-                   left join tidegate.kind as k on k.name = r.kind";
+                   left join tidegate.kind as k on k.name = r.kind
+                   left join (table tidegate.outcome union all table public.removed_outcome) as o on o.request_id = r.id";
         let mut rows = sqlx::query(sql).fetch(&mut *session);
         while let Some(row) = rows.try_next().await? {
             let id = row.get("id");
@@ -350,6 +373,8 @@ impl Evidence {
                 submitter: row.get::<Option<&str>, _>("submitter").map(|name| words.of(name)),
                 calls_back: row.get("calls_back"),
                 unsent: row.get("tx_unsent"),
+                executed: words.of(row.get("executed")),
+                known_us: row.get("known_us"),
                 finished_us: row.get("finished_us"),
                 removed_us,
                 is_dropped: removed_us.is_some() && !self.days.contains(&day_of(id)),
@@ -426,10 +451,23 @@ impl Evidence {
                 at_us: row.get("at_us"),
             });
         }
-        let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")
-            .fetch_all(&mut *session)
-            .await?;
-        self.redriven.extend(redriven);
+        let redriven: Vec<(Uuid, Uuid, bool)> = sqlx::query_as(
+            "select request_id, redriven_as, on_behalf_of is not distinct from $1 from tidegate.redrive",
+        )
+        .bind(MAY_REPEAT)
+        .fetch_all(&mut *session)
+        .await?;
+        for (old, copy, may_repeat) in redriven {
+            self.redriven.insert(old, copy);
+            if may_repeat {
+                self.may_repeat.insert(old);
+            }
+        }
+        let repeatable: Vec<String> =
+            sqlx::query_scalar("select name from tidegate.kind where key_after_unknown = 'free'")
+                .fetch_all(&mut *session)
+                .await?;
+        self.repeatable.extend(repeatable);
         let quotas = sqlx::query(
             "select g.name, g.state, (select count(*) from tidegate.quota_usage as u where u.gate = g.name) as counted
              from tidegate.gate as g
@@ -486,6 +524,7 @@ impl Evidence {
             request_id: Option<Uuid>,
             kind: &'a str,
             event: &'a str,
+            key: Option<&'a str>,
         }
         let mut words = Words::default();
         let file = std::fs::File::open(log).with_context(|| log.display().to_string())?;
@@ -499,6 +538,7 @@ impl Evidence {
                 id: line.request_id,
                 kind: words.of(line.kind),
                 event: words.of(line.event),
+                key: line.key.map(Into::into),
             });
         }
         // Lines of several threads may have been written in another order than they were timed.

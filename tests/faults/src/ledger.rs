@@ -30,6 +30,32 @@ pub struct Told {
     pub state: String,
     /// When the answer was there, in microseconds of Unix time.
     pub at_us: i64,
+    /// Whether it was executed: `no`, `yes` or `unknown`.
+    pub executed: Option<String>,
+    /// Whether its error is retryable.
+    pub retryable: bool,
+}
+
+/// A cancel that was answered.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    /// The request.
+    pub id: Uuid,
+    /// The status of the answer: 200 cancelled, 202 it is being sent, 409 it is too late.
+    pub status: u16,
+    /// When the answer was there, in microseconds of Unix time.
+    pub at_us: i64,
+}
+
+/// The word of an operator about an unresolved request. The call may have failed.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    /// The request.
+    pub id: Uuid,
+    /// Whether the downstream had executed it, by its log.
+    pub executed: bool,
+    /// When the log was read, in microseconds of Unix time.
+    pub at_us: i64,
 }
 
 /// All of it.
@@ -39,6 +65,10 @@ pub struct Entries {
     pub promises: Vec<Promise>,
     /// Each end that a caller has read.
     pub told: Vec<Told>,
+    /// Each answered cancel.
+    pub cancels: Vec<Cancel>,
+    /// Each word of an operator.
+    pub resolutions: Vec<Resolution>,
     /// Submissions whose caller got no answer and, for want of a key, could not ask again.
     pub unanswered: u64,
     /// Answers that sent the caller away for a time (429, 503).

@@ -14,6 +14,7 @@ pub mod journal;
 pub mod ledger;
 pub mod load;
 pub mod measure;
+pub mod mutants;
 pub mod options;
 pub mod proxy;
 mod quotas;

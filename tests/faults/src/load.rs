@@ -3,11 +3,14 @@
 mod asking;
 mod http;
 mod nonsense;
+mod operator;
+mod repeating;
 mod sql;
 
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
@@ -30,6 +33,9 @@ const SUBMITTERS: u64 = 24;
 /// How many callers poll requests.
 const ASKERS: u64 = 3;
 
+/// How many callers repeat a submission under its key, whatever became of it; half of them obey its answers.
+const REPEATERS: u64 = 16;
+
 /// How many submissions are remembered, to be repeated under their key.
 const REMEMBERED: usize = 3_000;
 
@@ -44,6 +50,12 @@ pub struct Load {
     callback: String,
     /// The callers' own record.
     pub ledger: Ledger,
+    /// The program of operators.
+    tidegate: PathBuf,
+    /// What operators read to find what was executed.
+    downstream_log: PathBuf,
+    /// The database, as callers reach it.
+    database_url: String,
     client: reqwest::Client,
     pool: PgPool,
     journal: Arc<Journal>,
@@ -109,6 +121,13 @@ impl Load {
             nodes: fleet.addresses.clone(),
             callback: format!("http://{}/own", fleet.receiver_address),
             ledger: Ledger::default(),
+            tidegate: fleet.programs.tidegate.clone(),
+            downstream_log: fleet.downstream_log.clone(),
+            database_url: format!(
+                "postgres://tidegate@{}/{}?sslmode=disable",
+                fleet.callers.address,
+                crate::server::DATABASE
+            ),
             client: reqwest::Client::builder()
                 .no_proxy()
                 .connect_timeout(Duration::from_secs(1))
@@ -139,6 +158,12 @@ impl Load {
             let random = StdRng::seed_from_u64(seed ^ (number << 16));
             callers.spawn(Arc::clone(self).ask(random));
         }
+        for number in 0..REPEATERS {
+            let random = StdRng::seed_from_u64(seed ^ (number << 24));
+            callers.spawn(Arc::clone(self).repeat(number % 2 == 0, random));
+        }
+        let random = StdRng::seed_from_u64(seed ^ (1 << 32));
+        callers.spawn(Arc::clone(self).resolve(random));
         callers
     }
 
@@ -194,16 +219,23 @@ impl Load {
             for _ in 0..times {
                 match way {
                     Way::Sql => self.submit_by_sql(&submission, &mut random).await,
-                    Way::Http => self.submit_over_http(&submission, &mut random).await,
+                    Way::Http => {
+                        self.submit_over_http(&submission, &mut random).await;
+                    }
                 }
             }
             if submission.key.is_some() {
-                let mut keyed = self.keyed.lock().unwrap_or_else(PoisonError::into_inner);
-                keyed.push_back(submission);
-                if keyed.len() > REMEMBERED {
-                    keyed.pop_front();
-                }
+                self.remember(submission);
             }
+        }
+    }
+
+    /// Keeps a submission, to be repeated under its key.
+    fn remember(&self, submission: Submission) {
+        let mut keyed = self.keyed.lock().unwrap_or_else(PoisonError::into_inner);
+        keyed.push_back(submission);
+        if keyed.len() > REMEMBERED {
+            keyed.pop_front();
         }
     }
 

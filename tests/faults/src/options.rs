@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use humantime::parse_duration;
 
+use crate::mutants::Mutant;
+
 /// The options of a run.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
@@ -38,6 +40,10 @@ pub struct Options {
     /// Inject only this sort of fault, such as `postgres_killed` (repeatable)
     #[arg(long, value_name = "SORT")]
     pub only: Vec<String>,
+
+    /// Put a wrong version of a function into the database: the checker must find what it breaks
+    #[arg(long, value_name = "NAME")]
+    pub mutant: Option<Mutant>,
 
     /// Kill the database permanently in the middle of the run, and go on with its synchronous standby
     #[arg(long)]

@@ -36,6 +36,8 @@ pub struct Report {
     pub retries: Option<(checker::Retries, PolicyFigures)>,
     /// Each quota: how often its requests were counted, how many there were at most, how many there may be.
     pub quotas: BTreeMap<String, (u64, i64, i64)>,
+    /// Requests of which it is unknown whether they were executed.
+    pub unresolved: usize,
     /// Requests that retention has deleted.
     pub removed: usize,
     /// Requests that were redriven.
@@ -112,6 +114,11 @@ impl Report {
             sends: sends.count() as u64,
             shown,
             removed: evidence.lives.values().filter(|life| life.removed_us.is_some()).count(),
+            unresolved: evidence
+                .lives
+                .values()
+                .filter(|life| &*life.executed == "unknown")
+                .count(),
             redriven: evidence.redriven.len(),
             hedges: checker::hedges(evidence).values().map(|(_, hedges)| hedges).sum(),
             opened: evidence.flips.iter().filter(|flip| &*flip.state == "open").count(),
@@ -173,6 +180,25 @@ impl fmt::Display for Report {
             self.sends,
             self.processes.given_up,
             self.processes.node_memory >> 10,
+        )?;
+        let answered = |status| ledger.cancels.iter().filter(|cancel| cancel.status == status).count();
+        let resolved = |executed| {
+            ledger
+                .resolutions
+                .iter()
+                .filter(|word| word.executed == executed)
+                .count()
+        };
+        writeln!(
+            f,
+            "cancels: {} at once, {} during a send, {} too late; operators: {} executed, {} not executed; {} requests \
+             unresolved",
+            answered(200),
+            answered(202),
+            answered(409),
+            resolved(true),
+            resolved(false),
+            self.unresolved,
         )?;
         if let Some((retries, policy)) = &self.retries {
             writeln!(f, "retries of {retries}\n  computed: {policy}")?;

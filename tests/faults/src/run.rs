@@ -286,6 +286,8 @@ async fn evidence(
         thresholds: [("user_decrypt".to_owned(), scene::THRESHOLD)].into(),
         promises: entries.promises,
         told: entries.told,
+        cancels: entries.cancels,
+        resolutions: entries.resolutions,
         limits: scene::limits(options),
         checks_at_once: scene::CHECKS_AT_ONCE as usize,
         disturbances: journal.disturbances(),

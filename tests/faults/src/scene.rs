@@ -11,7 +11,7 @@ use tidegate::{
     store::Store,
 };
 
-use crate::{measure, options::Options, server::Server};
+use crate::{measure, mutants::Mutant, options::Options, server::Server};
 
 /// A kind of the run.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub enum Semantics {
 }
 
 /// All kinds of a run; those of the example come first.
-pub const KINDS: [Kind; 12] = [
+pub const KINDS: [Kind; 15] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
     kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
     kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
@@ -59,7 +59,31 @@ pub const KINDS: [Kind; 12] = [
         "bookings",
     ),
     kind(GUARDED, "guarded", 10, Semantics::AtLeastOnce, "tx"),
+    kind("hasty", "hasty", 4, Semantics::AtLeastOnce, "tx"),
+    kind("unsure", "unsure", 4, Semantics::AtLeastOnce, "tx"),
+    kind("solitary", "solitary", 4, Semantics::AtMostOnce, "tx"),
 ];
+
+/// The kinds whose requests often end unresolved: how many attempts they have, what becomes of their keys then, and how
+/// often the downstream loses their answers.
+const LOSSY: [(&str, u32, &str, f64); 3] = [
+    ("hasty", 1, "window", 0.2),
+    ("unsure", 2, "resolved", 0.5),
+    ("solitary", 2, "window", 0.2),
+];
+
+/// How long their sends may take.
+const LOSSY_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The kinds that callers repeat under their keys until they end as they should, and cancel meanwhile.
+#[must_use]
+pub fn is_repeated(kind: &Kind) -> bool {
+    LOSSY.iter().any(|(name, ..)| *name == kind.name)
+        || matches!(
+            kind.name,
+            "direct" | "input_proof" | "single_shot" | "booking" | FLEETING
+        )
+}
 
 /// The kinds whose slow sends are made again before they are answered.
 pub const HEDGED: [&str; 2] = ["hedged", "hedged_booking"];
@@ -215,7 +239,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
          insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout)
          values ('{PATIENT}', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
          update tidegate.kind set response_timeout = interval '{timeout} seconds';
-         update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
+         update tidegate.policy set semantics = 'at_most_once' where kind in ('single_shot', 'solitary') and stage = 'tx';
          update tidegate.policy set semantics = 'exactly_once' where kind in ('booking', 'hedged_booking') and stage = 'tx';
          -- Nothing keeps an effect from being written twice but the engine.
          create table public.booking (
@@ -227,6 +251,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     );
     statements += &retention();
     statements += &hedges_and_breakers();
+    statements += &lossy();
     statements += &measure::scene();
     for quota in QUOTAS {
         let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
@@ -241,6 +266,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
             limit.per_second, limit.burst, limit.queue
         );
     }
+    statements += options.mutant.map_or("", Mutant::sql);
     sqlx::raw_sql(&statements).execute(&pool).await?;
     pool.close().await;
     let mut session: PgConnection = server.session().await?;
@@ -266,6 +292,18 @@ fn hedges_and_breakers() -> String {
         HEDGED[1],
         OPEN.as_millis(),
     )
+}
+
+/// Few and short attempts.
+fn lossy() -> String {
+    let timeout = LOSSY_TIMEOUT.as_millis();
+    let of = |(kind, attempts, key, _)| {
+        format!(
+            "update tidegate.policy set attempts = {attempts}, timeout_ms = {timeout} where kind = '{kind}' and stage = 'tx';
+             update tidegate.kind set key_after_unknown = '{key}' where name = '{kind}';"
+        )
+    };
+    LOSSY.map(of).concat()
 }
 
 /// The kinds whose ends are delivered to the receiver; callers name it for others, too.
@@ -303,10 +341,12 @@ fn retention() -> String {
          set period = '2 seconds'
          where duty in ('expire_keys', 'expire_requests', 'make_partitions', 'drop_partitions');
          create table public.removed (like tidegate.request, removed_at timestamptz not null);
+         create table public.removed_outcome (like tidegate.outcome);
          create function public.keep_removed()
            returns trigger language plpgsql as $$
          begin
            insert into public.removed select old.*, clock_timestamp();
+           insert into public.removed_outcome select o.* from tidegate.outcome as o where o.request_id = old.id;
            return null;
          end;
          $$;
@@ -349,9 +389,18 @@ pub fn downstream(options: &Options) -> Vec<String> {
         "0.1",
         "--silent-rate",
         silent,
+        "--repeat-reject-rate",
+        "0.3",
+        "--log-key",
+        "mark",
     ]
     .map(str::to_owned)
     .into_iter()
+    .chain(
+        LOSSY
+            .iter()
+            .flat_map(|(kind, .., lost)| ["--lossy".to_owned(), format!("{kind}={lost}")]),
+    )
     .chain(own_kinds().flat_map(|kind| ["--kind".to_owned(), format!("{}:direct", kind.name)]))
     .collect()
 }

@@ -7,7 +7,7 @@ use tidegate_faults::{
     checker::{self, Verdict},
     evidence::{BreakerRule, Evidence, Measured, PolicyFigures, QuotaCount},
     journal::Disturbance,
-    ledger::{Promise, Told},
+    ledger::{Cancel, Promise, Resolution, Told},
     measure::{CALM, KIND},
     receiver::{Answer, Arrival},
     scene::Limited,
@@ -29,6 +29,10 @@ const PROMISED: &str = "every request that was promised exists, with its own pay
 const TOLD: &str = "what callers were told of an end is what it was";
 const ANSWERED: &str = "what the downstream answered and was taken is what the caller gets";
 const KEYS: &str = "no idempotency key is lost: the same key is the same request";
+const EXECUTED: &str = "no key is executed twice while it stands";
+const FACTS: &str = "what the database says of an execution is so";
+const TOLD_OF_EXECUTION: &str = "what callers are told of an execution is so";
+const NOT_SENT_AGAIN: &str = "a request whose cancel was answered is not sent again";
 const KNOWN: &str = "every send belongs to a submitted request";
 const CLAIMED: &str = "each send was claimed before it left";
 const ONCE: &str = "what may leave once only left once at most";
@@ -56,7 +60,7 @@ const PROBES: &str = "while a breaker is not closed nothing is sent but its prob
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
-const LIVES: [(u128, &str, &str, &str, &str); 12] = [
+const LIVES: [(u128, &str, &str, &str, &str); 13] = [
     (
         1,
         "direct",
@@ -130,6 +134,13 @@ const LIVES: [(u128, &str, &str, &str, &str); 12] = [
         "processing/submitted tx_in_flight/claimed processing/send_retried tx_in_flight/claimed completed/receipt",
     ),
     (
+        15,
+        "unsure",
+        "direct",
+        "n",
+        "processing/submitted tx_in_flight/claimed failure/outcome_unknown",
+    ),
+    (
         14,
         KIND,
         "direct",
@@ -138,8 +149,13 @@ const LIVES: [(u128, &str, &str, &str, &str); 12] = [
     ),
 ];
 
-/// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11.
+/// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11. An operator has said that 15
+/// was not executed, and its caller has submitted it again as 16.
 const AFTERWARDS: &str = "
+    insert into tidegate.outcome (request_id, executed, source, at) values
+      ('{4}', 'unknown', 'attempts', to_timestamp(1800000003)),
+      ('{5}', 'yes', 'response', to_timestamp(1800000006)),
+      ('{15}', 'no', 'operator', to_timestamp(1800000010));
     insert into public.removed select r.*, r.finished_at + interval '1 minute' from tidegate.request as r where id = '{9}';
     delete from tidegate.request where id = '{9}';
     delete from tidegate.stored_event where request_id = '{9}';
@@ -182,7 +198,7 @@ fn with_ids(sql: &str) -> String {
 }
 
 /// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
-const LOG: [(f64, u128, &str, &str); 27] = [
+const LOG: [(f64, u128, &str, &str); 31] = [
     (2.1, 1, "direct", "send"),
     (2.1, 1, "direct", "taken"),
     (1.2, 2, "user_decrypt", "check"),
@@ -207,6 +223,10 @@ const LOG: [(f64, u128, &str, &str); 27] = [
     (2.2, 13, "hedged", "send"),
     (4.1, 13, "hedged", "send"),
     (4.1, 13, "hedged", "taken"),
+    (2.1, 15, "unsure", "send"),
+    (10.5, 15, "unsure", "taken"),
+    (22.1, 16, "unsure", "send"),
+    (22.1, 16, "unsure", "taken"),
     (2.1, 14, KIND, "send"),
     (4.1, 14, KIND, "send"),
     (4.1, 14, KIND, "taken"),
@@ -238,13 +258,14 @@ fn insert_at(seconds: i64, number: u128, kind: &str, flow: &str, payload: &str, 
     };
     let mut sql = format!(
         "insert into tidegate.request (
-           id, kind, flow, req_status, transition_no, deadline_at, payload, error, finished_at
+           id, kind, flow, req_status, transition_no, tx_attempt, deadline_at, payload, error, finished_at
          )
          values (
-           '{}', '{kind}', '{flow}', '{status}', {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error}, {}
+           '{}', '{kind}', '{flow}', '{status}', {}, {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error}, {}
          );",
         id(number),
         steps.len(),
+        steps.iter().filter(|(_, cause)| *cause == "claimed").count(),
         at(steps.len() as i64),
     );
     let mut from = "null".to_owned();
@@ -260,12 +281,22 @@ fn insert_at(seconds: i64, number: u128, kind: &str, flow: &str, payload: &str, 
     sql
 }
 
+/// The key with which a request was executed.
+fn key_of(number: u128, event: &str) -> Option<&'static str> {
+    let of_life = |(_, _, _, key, _): &(_, _, _, &'static str, _)| *key;
+    let key = LIVES.iter().find(|life| life.0 == number).map(of_life);
+    (event == "taken")
+        .then(|| key.or((number == 16).then_some("n")))
+        .flatten()
+}
+
 /// The story; `sql` is done to its database afterwards, `log` are lines that the log has besides, `change` changes what
 /// callers and orchestrator have written down.
 async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&mut Evidence)) -> Verdict {
     let database = TestDatabase::new().await;
     let mut story = "create table public.booking (request_id uuid not null);
                      create table public.removed (like tidegate.request, removed_at timestamptz not null);
+                     create table public.removed_outcome (like tidegate.outcome);
                      set session_replication_role = replica;"
         .to_owned();
     for (number, kind, flow, payload, life) in LIVES {
@@ -279,9 +310,11 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
         "f",
         "processing/submitted failure/cancelled",
     );
+    let life = "processing/submitted tx_in_flight/claimed completed/receipt";
+    story += &insert_at(20, 16, "unsure", "direct", "n", life);
     story += &with_ids(AFTERWARDS);
     story += &format!("insert into public.booking values ('{}');", id(3));
-    for (key, number) in [("a", 1), ("c", 3)] {
+    for (key, number) in [("a", 1), ("c", 3), ("d", 4), ("n", 16)] {
         story += &format!(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
              values ('', '{key}', '', '{}', '2026-01-01', '1 day', 'infinity');",
@@ -298,7 +331,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
         let at = chrono::DateTime::from_timestamp_micros(BEGIN + us).unwrap();
         let line = serde_json::json!({
             "at": at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
-            "us": us, "request_id": id(*number), "kind": kind, "event": event,
+            "us": us, "request_id": id(*number), "kind": kind, "event": event, "key": key_of(*number, event),
         });
         writeln!(file, "{line}").unwrap();
     }
@@ -311,26 +344,31 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
         calls_back: number == 1,
         way: "http",
     };
-    let told = |number, state: &str| Told {
-        id: id(number),
-        state: state.to_owned(),
-        at_us: BEGIN + 100_000_000,
-    };
     let mut evidence = Evidence {
         promises: vec![
             promise(1, "direct", "a", true),
             promise(1, "direct", "a", true),
             promise(2, "user_decrypt", "b", false),
             promise(3, "booking", "c", true),
+            promise(4, "single_shot", "d", true),
             promise(7, "direct", "f", false),
             promise(9, "fleeting", "h", true),
+            promise(15, "unsure", "n", true),
+            promise(16, "unsure", "n", true),
         ],
         told: vec![
-            told(1, "completed"),
-            told(4, "failure"),
-            told(7, "cancelled"),
-            told(9, "unknown"),
+            end(1, "completed", Some("yes")),
+            end(4, "failure", Some("unknown")),
+            end(7, "cancelled", None),
+            end(9, "unknown", None),
+            end(15, "failure", Some("no")),
         ],
+        cancels: vec![cancel(7, 200, 2.0), cancel(4, 202, 2.5), cancel(1, 409, 4.0)],
+        resolutions: vec![Resolution {
+            id: id(15),
+            executed: false,
+            at_us: BEGIN + 10_000_000,
+        }],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
         carried_us: [("patient".to_owned(), 1_000_000)].into(),
@@ -374,6 +412,26 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
     evidence.read_downstream(file.path()).unwrap();
     change(&mut evidence);
     checker::check(&evidence)
+}
+
+/// What a caller read of an end.
+fn end(number: u128, state: &str, executed: Option<&str>) -> Told {
+    Told {
+        id: id(number),
+        state: state.to_owned(),
+        at_us: BEGIN + 100_000_000,
+        executed: executed.map(str::to_owned),
+        retryable: executed == Some("no"),
+    }
+}
+
+/// A cancel that was answered so many seconds after the beginning.
+fn cancel(number: u128, status: u16, seconds: f64) -> Cancel {
+    Cancel {
+        id: id(number),
+        status,
+        at_us: BEGIN + (seconds * 1e6) as i64,
+    }
 }
 
 /// A count of the quota of the story.
@@ -520,11 +578,7 @@ async fn a_lost_request_is_found() {
 async fn an_end_that_changed_after_it_was_told_is_found() {
     for (number, state) in [(1, "failure"), (1, "unknown"), (4, "cancelled"), (9, "completed")] {
         let verdict = told("", &[], |evidence| {
-            evidence.told.push(Told {
-                id: id(number),
-                state: state.to_owned(),
-                at_us: BEGIN + 100_000_000,
-            });
+            evidence.told.push(end(number, state, None));
         })
         .await;
         assert_eq!(broken(&verdict), [TOLD], "{number} {state}");
@@ -546,15 +600,133 @@ async fn a_response_that_was_taken_and_is_nowhere_is_found() {
 async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
     let life = "processing/submitted tx_in_flight/claimed failure/rejected";
     found(&insert(18, "direct", "direct", "a", life), &[KEYS]).await;
-    // The first has failed before the second came.
-    let (failed, second) = (
-        insert(18, "direct", "direct", "a", life).replace("18000", "17000"),
-        String::new(),
-    );
-    found(&(failed + &second), &[]).await;
+    // The first had failed before the second came, and was refused, or may have been executed.
+    let failed = insert(18, "direct", "direct", "a", life).replace("18000", "17000");
+    let refused = with_ids("update tidegate.request set tx_unsent = 1 where id = '{18}'");
+    found(&(failed.clone() + &refused), &[]).await;
+    found(&failed, &[KEYS]).await;
     // No caller has submitted it again, which would make another request.
     found("delete from tidegate.dedup where key = 'a'", &[KEYS]).await;
     found("update tidegate.dedup set expires_at = now() where key = 'a'", &[KEYS]).await;
+}
+
+/// Request 18 repeats the key of another one, so many seconds later, and is executed.
+async fn repeated(seconds: i64, kind: &'static str, key: &str, change: impl FnOnce(&mut Evidence)) -> Verdict {
+    let life = "processing/submitted tx_in_flight/claimed completed/receipt";
+    let sql = insert_at(seconds, 18, kind, "direct", key, life);
+    let at = seconds as f64 + 2.1;
+    told(&sql, &[(at, 18, kind, "send"), (at, 18, kind, "taken")], |evidence| {
+        for seen in &mut evidence.downstream {
+            if seen.id == Some(id(18)) && &*seen.event == "taken" {
+                seen.key = Some(key.into());
+            }
+        }
+        change(evidence);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_key_that_is_executed_twice_is_found_unless_an_operator_allowed_it() {
+    let verdict = repeated(20, "single_shot", "d", |_| {}).await;
+    assert_eq!(broken(&verdict), [KEYS, EXECUTED], "{verdict}");
+    // A word that comes after the second submission frees no key.
+    for (at_us, rules) in [(BEGIN + 19_000_000, &[][..]), (BEGIN + 23_000_000, &[KEYS, EXECUTED])] {
+        let verdict = repeated(20, "single_shot", "d", |evidence| {
+            evidence.resolutions.push(Resolution {
+                id: id(4),
+                executed: false,
+                at_us,
+            });
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{at_us} {verdict}");
+    }
+    // Sends of such a kind may be repeated.
+    let verdict = repeated(20, "single_shot", "d", |evidence| {
+        evidence.repeatable.insert("single_shot".to_owned());
+    })
+    .await;
+    assert!(verdict.holds(), "{verdict}");
+    // The window begins with the end of a request that may have been executed, three seconds after its submission.
+    for (window_us, rules) in [(16_000_000, &[][..]), (21_000_000, &[KEYS, EXECUTED])] {
+        let verdict = repeated(20, "single_shot", "d", |evidence| {
+            evidence.windows_us.insert("single_shot".to_owned(), window_us);
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{window_us} {verdict}");
+    }
+    // A redrive repeats it only when it says so.
+    for (may_repeat, rules) in [(true, &[][..]), (false, &[EXECUTED, REDRIVEN])] {
+        let verdict = repeated(20, "single_shot", "d", |evidence| {
+            evidence.redriven.insert(id(4), id(18));
+            if may_repeat {
+                evidence.may_repeat.insert(id(4));
+            }
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{may_repeat} {verdict}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_no_longer_stands_for_what_may_have_been_executed_is_found() {
+    found("delete from tidegate.dedup where key = 'd'", &[KEYS]).await;
+}
+
+#[tokio::test]
+async fn a_word_about_an_execution_that_is_wrong_is_found() {
+    for (sql, rules) in [
+        (
+            "update tidegate.outcome set executed = 'no', source = 'settle' where request_id = '{4}'",
+            &[FACTS][..],
+        ),
+        (
+            "update tidegate.request set tx_unsent = 1 where id = '{4}'; delete from tidegate.outcome where request_id = '{4}'",
+            &[FACTS],
+        ),
+        (
+            "update tidegate.outcome set executed = 'unknown', source = 'attempts' where request_id = '{5}'",
+            &[],
+        ),
+        (
+            "insert into tidegate.outcome (request_id, executed, source) values ('{6}', 'yes', 'settle')",
+            &[FACTS],
+        ),
+    ] {
+        found(&with_ids(sql), rules).await;
+    }
+    for (number, word, rules) in [
+        (4, "no", &[TOLD_OF_EXECUTION][..]),
+        (6, "yes", &[TOLD_OF_EXECUTION]),
+        (6, "no", &[]),
+        (15, "no", &[]),
+    ] {
+        let verdict = told("", &[], |evidence| {
+            evidence.told.push(end(number, "failure", Some(word)));
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{number} {word} {verdict}");
+    }
+    // What may have been executed is not to be repeated.
+    let verdict = told("", &[], |evidence| evidence.told[1].retryable = true).await;
+    assert_eq!(broken(&verdict), [TOLD_OF_EXECUTION]);
+    // The word of an operator who has not said it.
+    let verdict = told("", &[], |evidence| evidence.resolutions.clear()).await;
+    assert_eq!(broken(&verdict), [EXECUTED, FACTS, TOLD_OF_EXECUTION], "{verdict}");
+}
+
+#[tokio::test]
+async fn a_send_after_an_answered_cancel_is_found() {
+    for (status, seconds, rules) in [
+        (202, 3.5, &[NOT_SENT_AGAIN][..]),
+        (200, 3.5, &[NOT_SENT_AGAIN]),
+        (409, 3.5, &[]),
+        (202, 4.5, &[]),
+    ] {
+        let verdict = told("", &[], |evidence| evidence.cancels.push(cancel(13, status, seconds))).await;
+        assert_eq!(broken(&verdict), rules, "{status} {seconds}");
+    }
 }
 
 #[tokio::test]
@@ -640,12 +812,12 @@ async fn what_is_completed_and_was_not_taken_is_found() {
             .retain(|line| line.id != Some(id(5)) || &*line.event != "taken");
     })
     .await;
-    assert_eq!(broken(&verdict), [DONE]);
+    assert_eq!(broken(&verdict), [FACTS, DONE]);
     let verdict = told("", &[], |evidence| {
         evidence.downstream.retain(|line| line.id != Some(id(1)));
     })
     .await;
-    assert_eq!(broken(&verdict), [DONE]);
+    assert_eq!(broken(&verdict), [TOLD_OF_EXECUTION, DONE]);
 }
 
 #[tokio::test]
@@ -810,8 +982,9 @@ async fn a_redrive_that_makes_another_request_or_two_is_found() {
             "update tidegate.request set error = '{\"code\": \"cancelled\"}' where id = '{7}'",
             &[REDRIVEN],
         ),
+        // Of one that may have been executed.
         (
-            "update tidegate.request set error = '{\"code\": \"outcome_unknown\"}' where id = '{7}'",
+            "update tidegate.request set tx_attempt = 1 where id = '{7}'",
             &[REDRIVEN],
         ),
         // As another request.

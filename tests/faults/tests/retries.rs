@@ -67,6 +67,8 @@ fn life(number: usize, succeeds: Option<usize>, mark: &str) -> Life {
         submitter: None,
         calls_back: false,
         unsent: 0,
+        executed: if succeeds.is_some() { "yes" } else { "unknown" }.into(),
+        known_us: Some(at_us),
         finished_us: Some(at_us),
         removed_us: None,
         is_dropped: false,
@@ -93,6 +95,7 @@ fn measured(change: impl FnOnce(&mut Evidence, &mut PolicyFigures)) -> Verdict {
                 id: Some(id),
                 kind: KIND.into(),
                 event: "taken".into(),
+                key: None,
             });
         }
     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::{Check, lives::ENDS, redrive};
+use super::{Check, executions::Denied, lives::ENDS, redrive};
 use crate::evidence::{Evidence, Life};
 
 /// A key is stored, and its request made, within this time, in microseconds.
-const SUBMISSION_US: i64 = 1_000_000;
+pub(super) const SUBMISSION_US: i64 = 1_000_000;
 
 /// How long a redrive that has made a copy may take to commit: until then the key of the original is free.
 const REDRIVE_US: i64 = 10_000_000;
@@ -17,6 +17,7 @@ const REDRIVE_US: i64 = 10_000_000;
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut check = Check::of("no idempotency key is lost: the same key is the same request");
     let originals = redrive::originals(evidence);
+    let denied = Denied::of(evidence);
     let held: HashSet<_> = evidence.keyed.iter().map(|id| target_of(evidence, *id)).collect();
     let keyed: HashSet<&str> = evidence
         .promises
@@ -26,9 +27,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         .collect();
     let mut by_mark = BTreeMap::<(&str, &str), Vec<(&Uuid, &Life)>>::new();
     for promise in evidence.promises.iter().filter(|promise| promise.keyed) {
-        // A failure or a timeout frees its key, and so does the end of its window.
+        // An end without an execution frees its key, and so does the end of its window.
         if let Some(life) = evidence.lives.get(&promise.id)
-            && &*life.status == "completed"
+            && (&*life.status == "completed" || !is_freed(evidence, &denied, promise.id, life, i64::MAX))
+            && !evidence.redriven.contains_key(&promise.id)
             && !evidence.windows_us.contains_key(&*life.kind)
             && !held.contains(&promise.id)
         {
@@ -42,7 +44,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             by_mark.entry((&life.kind, mark)).or_default().push((id, life));
         }
     }
-    for ((kind, mark), mut lives) in by_mark {
+    for ((_, mark), mut lives) in by_mark {
         check.examine();
         lives.sort_by_key(|(_, life)| life.began_us());
         let mut lives = lives.into_iter();
@@ -57,9 +59,8 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
                 }
                 continue;
             }
-            let window_us = evidence.windows_us.get(kind).copied();
             let is_copy = originals.contains_key(holder.0);
-            if !is_free(holder.1, is_copy, window_us, next.1) {
+            if !is_free(evidence, &denied, holder, is_copy, next.1) {
                 check.violated(
                     *next.0,
                     format!(
@@ -83,16 +84,24 @@ fn target_of(evidence: &Evidence, id: Uuid) -> Uuid {
     id
 }
 
-/// Whether a holder had lost its key when the next request began: it had failed or timed out, its window was over, or it
-/// was a copy that had not been committed.
-fn is_free(holder: &Life, is_copy: bool, window_us: Option<i64>, next: &Life) -> bool {
+/// Whether a holder had lost its key when the next request began: it had ended without an execution, its window was over,
+/// or it was a copy that had not been committed.
+fn is_free(evidence: &Evidence, denied: &Denied, holder: (&Uuid, &Life), is_copy: bool, next: &Life) -> bool {
+    let (id, holder) = holder;
     let (Some(from_us), Some(began_us)) = (holder.began_us(), next.began_us()) else {
         return holder.is_dropped;
     };
-    let ended = holder.events.iter().find(|event| ENDS.contains(&&*event.to));
-    ended.is_some_and(|ended| &*ended.to != "completed" && ended.at_us <= began_us)
-        || window_us.is_some_and(|window| from_us + window - SUBMISSION_US <= began_us)
+    let window_us = evidence.windows_us.get(&*holder.kind).copied();
+    is_freed(evidence, denied, *id, holder, began_us)
+        || window_us.is_some_and(|window| holder.is_over(window, began_us))
         || (is_copy && began_us <= from_us + REDRIVE_US)
+}
+
+/// Whether a request had ended at a time in a way that frees its key: nothing was executed, or it may be repeated.
+fn is_freed(evidence: &Evidence, denied: &Denied, id: Uuid, life: &Life, at_us: i64) -> bool {
+    let ended = life.events.iter().find(|event| ENDS.contains(&&*event.to));
+    ended.is_some_and(|ended| &*ended.to != "completed" && ended.at_us <= at_us)
+        && (evidence.repeatable.contains(&*life.kind) || denied.was_not_executed(id, life, at_us))
 }
 
 /// A submission without a key that was promised a request has made one, and not another besides; it may have copies.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::Check;
+use super::{Check, executions::Denied};
 use crate::evidence::{Evidence, Life};
 
 /// Each copy with the request that it is a copy of.
@@ -14,6 +14,7 @@ pub(super) fn originals(evidence: &Evidence) -> HashMap<Uuid, Uuid> {
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut check = Check::of("a failed request is redriven once at most, as a request like it");
+    let denied = Denied::of(evidence);
     let mut copies = HashMap::new();
     for (old, copy) in &evidence.redriven {
         check.examine();
@@ -31,7 +32,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         if !matches!(&*first.status, "failure" | "timed_out") || first.finished_us > second.began_us() {
             check.violated(*old, format!("it was redriven as {copy} before it had failed"));
         }
-        if let Some(reason) = excluded(evidence, first) {
+        if let Some(reason) = excluded(evidence, &denied, (*old, first), second.began_us()) {
             check.violated(*old, format!("it was redriven as {copy}, though {reason}"));
         }
     }
@@ -49,15 +50,17 @@ fn differs(first: &Life, second: &Life) -> Option<&'static str> {
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }
 
-/// Why a request is only redriven when its code is named, which the suite never does.
-fn excluded(evidence: &Evidence, life: &Life) -> Option<&'static str> {
-    let of_cause = |cause: &str| life.events.iter().filter(|event| &*event.cause == cause).count();
-    match life.error.as_deref() {
-        Some("cancelled") => Some("it was cancelled"),
-        Some("outcome_unknown") => Some("its outcome is unknown"),
-        _ if evidence.at_most_once.contains(&*life.kind) && of_cause("claimed") > of_cause("released") => {
-            Some("it may have been sent, and may be sent once only")
-        }
-        _ => None,
+/// Why a request is only redriven when its code is named, which the suite never does, or by a command that may repeat it.
+fn excluded(
+    evidence: &Evidence,
+    denied: &Denied,
+    (id, life): (Uuid, &Life),
+    at_us: Option<i64>,
+) -> Option<&'static str> {
+    let may_repeat = evidence.may_repeat.contains(&id) || evidence.repeatable.contains(&*life.kind);
+    if life.error.as_deref() == Some("cancelled") {
+        return Some("it was cancelled");
     }
+    let was_not_executed = denied.was_not_executed(id, life, at_us.unwrap_or(i64::MAX));
+    (!may_repeat && !was_not_executed).then_some("it was, or may have been, executed")
 }

@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use tokio::{process::Command, time::sleep};
 
 use super::{Injector, any, seconds};
-use crate::{scene, server::DATABASE, standby};
+use crate::{evidence::MAY_REPEAT, scene, server::DATABASE, standby};
 
 /// How long something by hand is tried again while other faults are in its way.
 const PATIENCE: u32 = 200;
@@ -275,19 +275,28 @@ impl Injector {
         let ends = killed.map_or_else(String::new, |after| {
             format!(", killed after {:.2} s", after.as_secs_f64())
         });
+        let may_repeat = random.random_bool(0.2);
+        let repeats = if may_repeat { " with --may-repeat" } else { "" };
         let running = self
             .journal
-            .inject("redrive", &format!("of {kind}, {at_once} at once{ends}"));
-        let commands = (0..at_once).map(|_| self.redrive_once(kind, killed));
+            .inject("redrive", &format!("of {kind}{repeats}, {at_once} at once{ends}"));
+        let commands = (0..at_once).map(|_| self.redrive_once(kind, may_repeat, killed));
         futures_util::future::try_join_all(commands).await?;
         self.journal.over(&running);
         Ok(())
     }
 
-    async fn redrive_once(&self, kind: &str, killed: Option<Duration>) -> anyhow::Result<()> {
+    async fn redrive_once(&self, kind: &str, may_repeat: bool, killed: Option<Duration>) -> anyhow::Result<()> {
+        let mut url = self.fleet.server().url(DATABASE);
+        if may_repeat {
+            // The links then name this actor.
+            let place = if url.contains('?') { '&' } else { '?' };
+            url += &format!("{place}options=-c%20tidegate.actor%3D{MAY_REPEAT}");
+        }
         let mut command = Command::new(&self.fleet.programs.tidegate)
             .args(["redrive", "--kind", kind, "--limit", "100", "--batch", "10"])
-            .env("DATABASE_URL", self.fleet.server().url(DATABASE))
+            .args(may_repeat.then_some("--may-repeat"))
+            .env("DATABASE_URL", url)
             .env("RUST_LOG", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -4,9 +4,23 @@ use std::{sync::Arc, time::Duration};
 
 use rand::{Rng, rngs::StdRng};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::Load;
-use crate::{journal::now_us, ledger::Told, scene};
+use crate::{
+    journal::now_us,
+    ledger::{Cancel, Told},
+    scene,
+};
+
+/// What a caller asks about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    Poll,
+    /// A poll that waits for the end.
+    Wait,
+    Cancel,
+}
 
 impl Load {
     pub(super) async fn ask(self: Arc<Self>, mut random: StdRng) {
@@ -21,39 +35,60 @@ impl Load {
             let Some(kind) = scene::KINDS.iter().find(|kind| kind.name == promise.kind) else {
                 continue;
             };
-            let node = self.nodes[random.random_range(0..self.nodes.len())];
-            let url = format!("http://{node}/v1/{}/{}", kind.path, promise.id);
-            let call = if random.random_bool(0.03) {
-                self.client.delete(url)
+            let question = if random.random_bool(0.03) {
+                Question::Cancel
             } else if random.random_bool(0.1) {
-                self.client.get(url).header("Prefer", "wait=2")
+                Question::Wait
             } else {
-                self.client.get(url)
+                Question::Poll
             };
-            let Ok(answer) = call.send().await else {
-                continue;
-            };
-            if self.put_off(&answer, "a question").is_some() {
-                continue;
-            }
-            let status = answer.status().as_u16();
-            let Ok(body) = answer.json::<Value>().await else {
-                continue;
-            };
-            match status {
-                200 => self.told(&body),
-                202 | 409 => {}
-                404 => self.ledger.entries().told.push(Told {
-                    id: promise.id,
-                    state: "unknown".to_owned(),
-                    at_us: now_us(),
-                }),
-                _ => self.journal.wrong(format!(
-                    "{node} answered {status} to a question about {}: {body}",
-                    promise.id
-                )),
-            }
+            self.ask_about(kind, promise.id, question, &mut random).await;
         }
+    }
+
+    /// Asks a node about a request; returns the body about a request that has ended.
+    pub(super) async fn ask_about(
+        &self,
+        kind: &scene::Kind,
+        id: Uuid,
+        question: Question,
+        random: &mut StdRng,
+    ) -> Option<Value> {
+        let node = self.nodes[random.random_range(0..self.nodes.len())];
+        let url = format!("http://{node}/v1/{}/{id}", kind.path);
+        let call = match question {
+            Question::Cancel => self.client.delete(url),
+            Question::Wait => self.client.get(url).header("Prefer", "wait=2"),
+            Question::Poll => self.client.get(url),
+        };
+        let answer = call.send().await.ok()?;
+        if self.put_off(&answer, "a question").is_some() {
+            return None;
+        }
+        let status = answer.status().as_u16();
+        let body = answer.json::<Value>().await.ok()?;
+        let at_us = now_us();
+        if question == Question::Cancel && matches!(status, 200 | 202 | 409) {
+            self.ledger.entries().cancels.push(Cancel { id, status, at_us });
+        }
+        match status {
+            200 => {
+                self.told(&body);
+                return Some(body);
+            }
+            202 | 409 => {}
+            404 => self.ledger.entries().told.push(Told {
+                id,
+                state: "unknown".to_owned(),
+                at_us,
+                executed: None,
+                retryable: false,
+            }),
+            _ => self
+                .journal
+                .wrong(format!("{node} answered {status} to a question about {id}: {body}")),
+        }
+        None
     }
 
     /// Stores the end in a body.
@@ -69,6 +104,8 @@ impl Load {
                 id,
                 state: state.to_owned(),
                 at_us: now_us(),
+                executed: body["executed"].as_str().map(str::to_owned),
+                retryable: body["error"]["retryable"] == true,
             });
         }
     }

@@ -13,8 +13,8 @@ use crate::scene;
 
 /// The outcome of an attempt.
 enum Attempt {
-    /// There is nothing more to do.
-    Done,
+    /// There is nothing more to do; the request, if one was promised.
+    Done(Option<Uuid>),
     /// Come back after this long. The submission may have been stored, or certainly was not.
     Later(Duration, bool),
     /// There was no answer.
@@ -22,19 +22,19 @@ enum Attempt {
 }
 
 impl Load {
-    /// Submits until there is an answer, as far as that is safe.
-    pub(super) async fn submit_over_http(&self, submission: &Submission, random: &mut StdRng) {
+    /// Submits until there is an answer, as far as that is safe; returns the first request that was promised.
+    pub(super) async fn submit_over_http(&self, submission: &Submission, random: &mut StdRng) -> Option<Uuid> {
         // Whether a request may be stored whose caller got no answer.
         let mut open = false;
         loop {
             let node = self.nodes[random.random_range(0..self.nodes.len())];
             let wait = match self.post(submission, node).await {
-                Attempt::Done => return,
+                Attempt::Done(id) => return id,
                 Attempt::Later(wait, may_be_stored) => {
                     self.ledger.entries().put_off += 1;
                     open |= may_be_stored;
                     if submission.is_optional() && !open {
-                        return;
+                        return None;
                     }
                     wait
                 }
@@ -45,10 +45,10 @@ impl Load {
             };
             if open && submission.key.is_none() {
                 self.ledger.entries().unanswered += submission.payloads.len() as u64;
-                return;
+                return None;
             }
             if (self.stop.is_cancelled() && !open) || !self.wait(wait).await {
-                return;
+                return None;
             }
         }
     }
@@ -94,7 +94,7 @@ impl Load {
                 .journal
                 .wrong(format!("{node} answered {status} to {submission:?}: {body}")),
         }
-        Attempt::Done
+        Attempt::Done(ids.first().copied())
     }
 
     /// How long an answer sends its caller away; none when it does not. It always says when to come back.

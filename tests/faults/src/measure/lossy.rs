@@ -95,6 +95,7 @@ impl Shared {
             id: Some(id),
             kind: super::KIND.into(),
             event: event.into(),
+            key: None,
         });
     }
 }

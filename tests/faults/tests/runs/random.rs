@@ -21,6 +21,7 @@ async fn every_promise_holds_while_everything_breaks() {
         pause: Duration::from_millis(700),
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
+        mutant: None,
         failover: false,
         foreign: false,
         only: Vec::new(),
