@@ -161,8 +161,12 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
     for entry in evidence.told.iter().filter(|told| told.id == id) {
         let _ = write!(head, "\n      told: {}, executed {:?}", entry.state, entry.executed);
     }
-    if let Some(copy) = evidence.redriven.get(&id) {
-        let _ = write!(head, "\n      redriven as {copy}");
+    for (old, copy) in evidence
+        .redriven
+        .iter()
+        .filter(|(old, copy)| [**old, **copy].contains(&id))
+    {
+        let _ = write!(head, "\n      {old} was redriven as {copy}");
     }
     for cancel in evidence.cancels.iter().filter(|cancel| cancel.id == id) {
         told.push((cancel.at_us, format!("a cancel was answered with {}", cancel.status)));

@@ -81,7 +81,7 @@ pub fn is_repeated(kind: &Kind) -> bool {
     LOSSY.iter().any(|(name, ..)| *name == kind.name)
         || matches!(
             kind.name,
-            "direct" | "input_proof" | "single_shot" | "booking" | FLEETING
+            "direct" | "input_proof" | "public_decrypt" | "single_shot" | "booking" | FLEETING
         )
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Check, keys::SUBMISSION_US};
@@ -160,7 +161,7 @@ fn contradiction(denied: &Denied, executed: &HashSet<Uuid>, id: Uuid, word: &str
     }
 }
 
-/// What callers read agrees with the downstream's log, at any time.
+/// What callers read, and what their webhooks say, agrees with the downstream's log, at any time.
 fn told(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Check {
     let mut check = Check::of("what callers are told of an execution is so");
     for told in &evidence.told {
@@ -173,6 +174,16 @@ fn told(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Check
             check.violated(told.id, what);
         } else if told.retryable && word != "no" && !evidence.repeatable.contains(kind) {
             check.violated(told.id, format!("retryable, and executed is {word}"));
+        }
+    }
+    for arrival in &evidence.arrivals {
+        let body: Value = serde_json::from_str(&arrival.body).unwrap_or_default();
+        let id = body["job_id"].as_str().and_then(|id| id.parse().ok());
+        if let (Some(id), Some(word)) = (id, body["executed"].as_str()) {
+            check.examine();
+            if let Some(what) = contradiction(denied, executed, id, word) {
+                check.violated(id, format!("by a webhook, {what}"));
+            }
         }
     }
     check

@@ -12,6 +12,9 @@ use crate::scene;
 /// How often a submission is made at most, before another takes its turn.
 const TIMES: std::ops::Range<usize> = 2..7;
 
+/// For how long after its submission a request is cancelled.
+const PHASES: Duration = Duration::from_millis(500);
+
 /// How many polls, each of which waits two seconds, see an end.
 const POLLS: usize = 6;
 
@@ -50,8 +53,8 @@ impl Load {
     /// Waits for the end of a request, and cancels some; none for those that are submitted again before their end.
     async fn follow(&self, kind: &scene::Kind, id: Uuid, random: &mut StdRng) -> Option<Value> {
         if random.random_bool(0.4) {
-            // From the queue to the receipt.
-            let phase = Duration::from_millis(random.random_range(0..500));
+            // From the queue to the receipt, more often early.
+            let phase = PHASES.mul_f64(random.random::<f64>().powi(2));
             if !self.wait(phase).await {
                 return None;
             }
