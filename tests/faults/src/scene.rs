@@ -75,15 +75,21 @@ const LOSSY: [(&str, u32, &str, f64); 3] = [
 /// How long their sends may take.
 const LOSSY_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The kinds that callers repeat under their keys until they end as they should, and cancel meanwhile.
+/// Whether the downstream loses many answers of a kind.
 #[must_use]
-pub fn is_repeated(kind: &Kind) -> bool {
+pub fn is_lossy(kind: &Kind) -> bool {
     LOSSY.iter().any(|(name, ..)| *name == kind.name)
-        || matches!(
-            kind.name,
-            "direct" | "input_proof" | "public_decrypt" | "single_shot" | "booking" | FLEETING
-        )
 }
+
+/// The other kinds that callers repeat and cancel all the time.
+pub const REPEATED: [&str; 6] = [
+    "direct",
+    "input_proof",
+    "public_decrypt",
+    "single_shot",
+    "booking",
+    FLEETING,
+];
 
 /// The kinds whose slow sends are made again before they are answered.
 pub const HEDGED: [&str; 2] = ["hedged", "hedged_booking"];

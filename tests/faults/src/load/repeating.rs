@@ -21,8 +21,12 @@ const POLLS: usize = 6;
 impl Load {
     /// Submits one request after the other, each several times under its key.
     pub(super) async fn repeat(self: Arc<Self>, obeys: bool, mut random: StdRng) {
-        let kinds: Vec<_> = scene::KINDS.iter().filter(|kind| scene::is_repeated(kind)).collect();
+        let (lossy, others): (Vec<&scene::Kind>, Vec<_>) = scene::KINDS
+            .iter()
+            .filter(|kind| scene::is_lossy(kind) || scene::REPEATED.contains(&kind.name))
+            .partition(|kind| scene::is_lossy(kind));
         while !self.stop.is_cancelled() {
+            let kinds = if random.random_bool(0.6) { &lossy } else { &others };
             let kind = *kinds[random.random_range(0..kinds.len())];
             let submission = Submission {
                 way: Some(Way::Http),
@@ -30,7 +34,9 @@ impl Load {
                 ..self.submission(kind, 1, false, true, &mut random)
             };
             for _ in 0..random.random_range(TIMES) {
-                if !self.turn(1).await {
+                // Beside the rate of the other callers, who may be behind.
+                let pause = Duration::from_millis(random.random_range(0..600));
+                if self.stop.is_cancelled() || !self.wait(pause).await {
                     return;
                 }
                 let Some(id) = self.submit_over_http(&submission, &mut random).await else {
@@ -42,11 +48,9 @@ impl Load {
                 }
                 self.ledger.entries().repeated += 1;
             }
-            // Others submit it again later, over HTTP and by SQL.
-            self.remember(Submission {
-                way: None,
-                ..submission
-            });
+            // Others submit it again later, over HTTP and, if they need no callback, by SQL.
+            let way = submission.way.filter(|_| submission.calls_back);
+            self.remember(Submission { way, ..submission });
         }
     }
 
