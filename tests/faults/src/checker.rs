@@ -142,6 +142,19 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
             " ({}, {}): {}, mark {:?}, error {:?}, executed {}",
             life.kind, life.flow, life.status, life.mark, life.error, life.executed
         );
+        for (other, same) in &evidence.lives {
+            if *other != id && same.mark.is_some() && (&same.kind, &same.mark) == (&life.kind, &life.mark) {
+                let began = chrono::DateTime::from_timestamp_micros(same.began_us().unwrap_or_default());
+                let _ = write!(
+                    head,
+                    "\n      of the same key: {other}, from {}: {}, error {:?}, executed {}",
+                    began.unwrap_or_default().format("%H:%M:%S%.6f"),
+                    same.status,
+                    same.error,
+                    same.executed
+                );
+            }
+        }
         for event in &life.events {
             let from = event.from.as_deref().unwrap_or("(entry)");
             told.push((

@@ -22,9 +22,6 @@ use crate::{
     scene::{Limited, Quota},
 };
 
-/// The actor of redrives that may repeat what was executed.
-pub const MAY_REPEAT: &str = "may-repeat";
-
 /// A word that occurs many times.
 pub type Word = Arc<str>;
 
@@ -451,18 +448,14 @@ impl Evidence {
                 at_us: row.get("at_us"),
             });
         }
-        let redriven: Vec<(Uuid, Uuid, bool)> = sqlx::query_as(
-            "select request_id, redriven_as, on_behalf_of is not distinct from $1 from tidegate.redrive",
-        )
-        .bind(MAY_REPEAT)
-        .fetch_all(&mut *session)
-        .await?;
-        for (old, copy, may_repeat) in redriven {
-            self.redriven.insert(old, copy);
-            if may_repeat {
-                self.may_repeat.insert(old);
-            }
-        }
+        let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")
+            .fetch_all(&mut *session)
+            .await?;
+        self.redriven.extend(redriven);
+        let may_repeat: Vec<Uuid> = sqlx::query_scalar("select request_id from public.repeated")
+            .fetch_all(&mut *session)
+            .await?;
+        self.may_repeat.extend(may_repeat);
         let repeatable: Vec<String> =
             sqlx::query_scalar("select name from tidegate.kind where key_after_unknown = 'free'")
                 .fetch_all(&mut *session)

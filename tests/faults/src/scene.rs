@@ -258,6 +258,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     statements += &retention();
     statements += &hedges_and_breakers();
     statements += &lossy();
+    statements += REPEATED_BY_OPERATORS;
     statements += &measure::scene();
     for quota in QUOTAS {
         let (of, name) = quota.gate.split_once(' ').unwrap_or_default();
@@ -299,6 +300,20 @@ fn hedges_and_breakers() -> String {
         OPEN.as_millis(),
     )
 }
+
+/// A witness that keeps what operators redrive although it may have been executed.
+const REPEATED_BY_OPERATORS: &str = "
+    create table public.repeated (request_id uuid not null);
+    create function public.keep_repeated()
+      returns trigger language plpgsql as $$
+    begin
+      insert into public.repeated (request_id) values (new.request_id);
+      return null;
+    end;
+    $$;
+    create trigger keep_repeated
+      after insert on tidegate.redrive
+      for each row when (current_setting('faults.may_repeat', true) = 'on') execute function public.keep_repeated();";
 
 /// Few and short attempts.
 fn lossy() -> String {

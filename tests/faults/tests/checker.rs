@@ -297,6 +297,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
     let mut story = "create table public.booking (request_id uuid not null);
                      create table public.removed (like tidegate.request, removed_at timestamptz not null);
                      create table public.removed_outcome (like tidegate.outcome);
+                     create table public.repeated (request_id uuid not null);
                      set session_replication_role = replica;"
         .to_owned();
     for (number, kind, flow, payload, life) in LIVES {

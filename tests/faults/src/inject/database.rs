@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use tokio::{process::Command, time::sleep};
 
 use super::{Injector, any, seconds};
-use crate::{evidence::MAY_REPEAT, scene, server::DATABASE, standby};
+use crate::{scene, server::DATABASE, standby};
 
 /// How long something by hand is tried again while other faults are in its way.
 const PATIENCE: u32 = 200;
@@ -289,9 +289,8 @@ impl Injector {
     async fn redrive_once(&self, kind: &str, may_repeat: bool, killed: Option<Duration>) -> anyhow::Result<()> {
         let mut url = self.fleet.server().url(DATABASE);
         if may_repeat {
-            // The links then name this actor.
-            let place = if url.contains('?') { '&' } else { '?' };
-            url += &format!("{place}options=-c%20tidegate.actor%3D{MAY_REPEAT}");
+            // So that the witness keeps the links.
+            url += "?options=-c%20faults.may_repeat%3Don";
         }
         let mut command = Command::new(&self.fleet.programs.tidegate)
             .args(["redrive", "--kind", kind, "--limit", "100", "--batch", "10"])
