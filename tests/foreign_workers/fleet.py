@@ -98,6 +98,11 @@ class Server:
         [row] = self.rows("select *, req_status::text as status from tidegate.request where id = %s", id)
         return row
 
+    def resolution(self, id: str) -> Any:
+        """What is known of a request that ended after a send; None: nothing."""
+        [row] = self.rows("select tidegate.resolution(r) as known from tidegate.request as r where r.id = %s", id)
+        return row["known"]
+
     def becomes(self, id: str, status: str) -> DictRow:
         """The request, when it has this status."""
         eventually(lambda: self.request(id)["status"] == status, f"{id} is {status}: {self.request(id)}")
@@ -111,6 +116,7 @@ class Call:
         # When it began, by the worker's wall clock, which is this one.
         self.handler, self.at = handler, float(fields["at"])
         self.worker, self.step, self.id = str(fields["worker"]), str(fields["step"]), str(fields["id"])
+        self.send_id = str(fields["send_id"])
         self.kind, self.attempt, self.payload = fields["kind"], int(fields["attempt"]), fields["payload"]
         self.closed = threading.Event()
 

@@ -10,7 +10,7 @@ import logging
 import os
 from datetime import datetime, timezone
 
-from tidegate_worker import Context, Failed, Json, Passed, Receipt, Rejected, Retry, Snooze, Worker
+from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
 
 OPTIONS = json.loads(os.environ["OPTIONS"])
 HOST, PORT = OPTIONS.pop("downstream").split(":")
@@ -22,7 +22,7 @@ async def call(method: str, path: str, payload: Json, context: Context) -> tuple
     """The status, the Retry-After and the body of an answer."""
     body = json.dumps(payload).encode() if method == "POST" else b""
     head = [
-        f"{method} {path} HTTP/1.0", f"Idempotency-Key: {context.id}", f"Tidegate-Attempt: {context.attempt}",
+        f"{method} {path} HTTP/1.0", f"Idempotency-Key: {context.send_id}", f"Tidegate-Attempt: {context.attempt}",
         f"Tidegate-Began-At: {datetime.now(timezone.utc).isoformat()}",
         "Content-Type: application/json", f"Content-Length: {len(body)}",
     ]  # fmt: skip
@@ -71,11 +71,11 @@ async def send(payload: Json, context: Context) -> Receipt | Retry | Rejected:
     return Retry(f"http_{status}", f"the service answered {status}", after, may_have_left=status not in (425, 429))
 
 
-async def find(payload: Json, context: Context) -> Receipt | None:
-    status, _, body = await call("GET", f"/receipt/{context.kind}/{context.id}", payload, context)
-    if status not in (200, 202, 404):
+async def find(payload: Json, context: Context) -> Receipt | Never | None:
+    status, _, body = await call("GET", f"/receipt/{context.kind}/{context.send_id}", payload, context)
+    if status not in (200, 202, 404, 410):
         raise RuntimeError(f"the service answered {status}")
-    return Receipt(**body) if status < 300 else None
+    return Receipt(**body) if status < 300 else Never() if status == 410 else None
 
 
 async def send_late(payload: Json, context: Context) -> Receipt | Retry | Rejected:

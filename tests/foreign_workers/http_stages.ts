@@ -13,7 +13,7 @@ interface Answer {
 
 async function call(method: "GET" | "POST", path: string, payload: Json, context: Context): Promise<Answer> {
   const headers = {
-    "Idempotency-Key": context.id,
+    "Idempotency-Key": context.sendId,
     "Tidegate-Attempt": `${context.attempt}`,
     "Tidegate-Began-At": new Date().toISOString(),
     "Content-Type": "application/json",
@@ -64,8 +64,9 @@ const send: Send = async (payload, context) => {
 };
 
 const find: FindReceipt = async (payload, context) => {
-  const { status, receipt } = await call("GET", `/receipt/${context.kind}/${context.id}`, payload, context);
-  if (![200, 202, 404].includes(status)) throw new Error(`the service answered ${status}`);
+  const { status, receipt } = await call("GET", `/receipt/${context.kind}/${context.sendId}`, payload, context);
+  if (![200, 202, 404, 410].includes(status)) throw new Error(`the service answered ${status}`);
+  if (status === 410) return { outcome: "never" };
   return status < 300 ? receipt : null;
 };
 

@@ -7,10 +7,11 @@ import os
 import time
 from typing import Any
 
-from tidegate_worker import Context, Failed, Json, Passed, Receipt, Rejected, Retry, Snooze, Worker
+from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
 
 OUTCOMES = {
     "passed": Passed, "snooze": Snooze, "failed": Failed, "receipt": Receipt, "rejected": Rejected, "retry": Retry,
+    "never": Never,
 }  # fmt: skip
 OPTIONS = json.loads(os.environ["OPTIONS"])
 
@@ -20,7 +21,7 @@ async def ask(step: str, payload: Json, context: Context) -> Any:
     try:
         call = {
             "worker": OPTIONS["name"], "step": step, "id": str(context.id), "kind": context.kind, "payload": payload,
-            "attempt": context.attempt, "at": time.time(),
+            "send_id": str(context.send_id), "attempt": context.attempt, "at": time.time(),
         }
         writer.write(json.dumps(call).encode() + b"\n")
         answer = json.loads(await reader.readline())
@@ -42,8 +43,8 @@ async def send(payload: Json, context: Context) -> Receipt | Retry | Rejected:
     return outcome
 
 
-async def find(payload: Json, context: Context) -> Receipt | None:
-    outcome: Receipt | None = await ask("find", payload, context)
+async def find(payload: Json, context: Context) -> Receipt | Never | None:
+    outcome: Receipt | Never | None = await ask("find", payload, context)
     return outcome
 
 

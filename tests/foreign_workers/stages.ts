@@ -4,18 +4,19 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
-import { type Check, type Context, type FindReceipt, type Json, type Outcome, type Send, Worker } from "./worker.js";
+import type { Check, Context, FindReceipt, Json, Never, Outcome, Send } from "./worker.js";
+import { Worker } from "./worker.js";
 
 const { kinds, listen_url: listenUrl, ...options } = JSON.parse(process.env["OPTIONS"]!);
 
-async function ask(step: string, payload: Json, context: Context): Promise<Outcome | null> {
-  const { id, kind, attempt, signal } = context;
+async function ask(step: string, payload: Json, context: Context): Promise<Outcome | Never | null> {
+  const { id, sendId: send_id, kind, attempt, signal } = context;
   const at = Date.now() / 1000;
   const socket = connect(Number(process.env["DOWNSTREAM"]), "127.0.0.1");
   signal.addEventListener("abort", () => socket.destroy());
   socket.on("error", () => {});
   try {
-    socket.write(`${JSON.stringify({ worker: options.name, step, id, kind, payload, attempt, at })}\n`);
+    socket.write(`${JSON.stringify({ worker: options.name, step, id, send_id, kind, payload, attempt, at })}\n`);
     const [line] = await once(createInterface({ input: socket }), "line", { signal });
     const { may_have_left: mayHaveLeft, ...answer } = JSON.parse(line);
     if (answer.outcome === "raise") throw new Error("the stage fails");

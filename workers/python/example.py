@@ -9,7 +9,7 @@ import os
 
 from tidegate_worker import Context, Json, Passed, Receipt, Rejected, Retry, Snooze, Worker
 
-# Stands for the downstream: the requests that it has taken, by the id of the request, which is the idempotency key.
+# Stands for the downstream: the requests that it has taken, by `send_id`, which is the idempotency key.
 taken: dict[str, Json] = {}
 
 
@@ -25,15 +25,18 @@ async def send(payload: Json, context: Context) -> Receipt | Retry | Rejected:
     if payload.get("flaky") and context.attempt == 1:
         # The policy decides when to try again; False, because nothing has been sent.
         return Retry("connect", "no connection", may_have_left=False)
-    taken[str(context.id)] = {"echo": payload, "attempt": context.attempt}
+    taken[str(context.send_id)] = {"echo": payload, "attempt": context.attempt}
     # A response that comes later is stored by POST /v1/responses or tidegate.respond.
-    return Receipt(reference=f"order-{context.id}", response=taken[str(context.id)])
+    return Receipt(reference=f"order-{context.send_id}", response=taken[str(context.send_id)])
 
 
 async def find_receipt(payload: Json, context: Context) -> Receipt | None:
-    """The receipt of an earlier send, asked before every attempt but the first: its worker may have been lost."""
-    found = taken.get(str(context.id))
-    return Receipt(reference=f"order-{context.id}", response=found) if found else None
+    """The receipt of an earlier send: asked before every send that may repeat one, and after an end that tells nothing.
+
+    A downstream that will certainly not execute the request gives `Never()`; this one knows only what it has taken.
+    """
+    found = taken.get(str(context.send_id))
+    return Receipt(reference=f"order-{context.send_id}", response=found) if found else None
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import { type Context, type FindReceipt, type Json, type Passed, type Send, type
 
 type Order = { ready?: boolean; amount?: number; flaky?: boolean };
 
-// Stands for the downstream: the requests that it has taken, by the id of the request, which is the idempotency key.
+// Stands for the downstream: the requests that it has taken, by `sendId`, which is the idempotency key.
 const taken = new Map<string, Json>();
 
 /** Whether the request can run now. A snooze uses no attempt. */
@@ -23,15 +23,20 @@ const send: Send = async (payload, context) => {
     return { outcome: "retry", code: "connect", message: "no connection", mayHaveLeft: false };
   }
   const response = { echo: payload, attempt: context.attempt };
-  taken.set(context.id, response);
+  taken.set(context.sendId, response);
   // A response that comes later is stored by POST /v1/responses or tidegate.respond.
-  return { outcome: "receipt", reference: `order-${context.id}`, response };
+  return { outcome: "receipt", reference: `order-${context.sendId}`, response };
 };
 
-/** The receipt of an earlier send, asked before every attempt but the first: its worker may have been lost. */
+/**
+ * The receipt of an earlier send: asked before every send that may repeat one, and after an end that tells nothing.
+ *
+ * A downstream that will certainly not execute the request gives `{ outcome: "never" }`; this one knows only what it
+ * has taken.
+ */
 const findReceipt: FindReceipt = async (_payload, context) => {
-  const response = taken.get(context.id);
-  return response === undefined ? null : { outcome: "receipt", reference: `order-${context.id}`, response };
+  const response = taken.get(context.sendId);
+  return response === undefined ? null : { outcome: "receipt", reference: `order-${context.sendId}`, response };
 };
 
 const url = process.env["DATABASE_URL"];

@@ -2,9 +2,11 @@
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
-/** The request of a call. `id` is the idempotency key towards the downstream: any call may come again. */
+/** The request of a call. `sendId` is the idempotency key towards the downstream: any call may come again. */
 export interface Context {
   readonly id: string;
+  /** Its id, or that of the request which it repeats. */
+  readonly sendId: string;
   readonly kind: string;
   readonly attempt: number;
   readonly attemptsMax: number;
@@ -28,6 +30,9 @@ export type Failed = { outcome: "failed"; code: string; message: string; retryab
 /** The downstream took it: under this reference, perhaps with the response, which otherwise comes later. */
 export type Receipt = { outcome: "receipt"; reference?: string; response?: Json };
 
+/** The downstream promises: it has not executed the request, and will execute no earlier send of it. */
+export type Never = { outcome: "never" };
+
 /** The downstream refused it permanently. */
 export type Rejected = { outcome: "rejected"; code: string; message: string; retryable?: boolean };
 
@@ -40,4 +45,4 @@ export type Retry = { outcome: "retry"; code: string; message: string; after?: n
 export type Outcome = Passed | Snooze | Failed | Receipt | Rejected | Retry;
 export type Check = (payload: Json, context: Context) => Promise<Passed | Snooze | Retry | Failed>;
 export type Send = (payload: Json, context: Context) => Promise<Receipt | Retry | Rejected>;
-export type FindReceipt = (payload: Json, context: Context) => Promise<Receipt | null>;
+export type FindReceipt = (payload: Json, context: Context) => Promise<Receipt | Never | null>;

@@ -8,12 +8,14 @@ import { inspect } from "node:util";
 
 import pg from "pg";
 
-import type { Check, Context, FindReceipt, Json, Outcome, Send } from "./outcomes.js";
+import type { Check, Context, FindReceipt, Json, Never, Outcome, Receipt, Send } from "./outcomes.js";
 
 export type * from "./outcomes.js";
 
 // Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
 const [FIRST_PAUSE, LATE] = [0.002, 0.05];
+// How many searches run at once for the receipts of requests that have ended.
+const SEARCHES = 16;
 
 const LEASE = "array[$lease::tidegate.lease]";
 const TOOK = "took_ms => array[$tookMs::integer]";
@@ -61,6 +63,9 @@ interface Call extends Context {
   tookMs: number | null;
 }
 
+/** A request that has ended, and whose receipt is searched for. */
+type Search = Omit<Context, "signal"> & { payload: Json };
+
 type Optional = "checks" | "sends" | "receipts" | "name" | "concurrency" | "lease" | "poll" | "grace" | "listenUrl";
 export type WorkerOptions = Pick<Worker, "url" | "queues"> & Partial<Pick<Worker, Optional | "log">>;
 
@@ -70,7 +75,10 @@ export class Worker {
   readonly queues!: string[];
   readonly checks: Record<string, Check> = {};
   readonly sends: Record<string, Send> = {};
-  /** Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking. */
+  /**
+   * Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking, and
+   * nothing is found out about a request that has ended.
+   */
   readonly receipts: Record<string, FindReceipt> = {};
   readonly name: string = `${hostname()}-${randomBytes(4).toString("hex")}`;
   /** Calls at once per queue. */
@@ -117,7 +125,7 @@ export class Worker {
       const drains = [...this.drained.values()].flatMap((queue) =>
         Array.from({ length: this.concurrency }, () => this.drain(queue)),
       );
-      const ends = await Promise.allSettled([this.listen(), this.upkeep(), ...drains]);
+      const ends = await Promise.allSettled([this.listen(), this.search(), this.upkeep(), ...drains]);
       for (const end of ends) if (end.status === "rejected") throw end.reason;
       this.log.info(`worker ${this.name} has stopped`);
     } finally {
@@ -172,8 +180,8 @@ export class Worker {
       const until = now() + this.lease;
       try {
         const [claimed] = await this.rows<Call>(
-          `select id, kind, payload, attempt, attempts_max as "attemptsMax", deadline_at as deadline, submitter,
-             lease::text, timeout_ms / 1000.0::float8 as timeout,
+          `select id, coalesce(send_id, id) as "sendId", kind, payload, attempt, attempts_max as "attemptsMax",
+             deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,
              case when paced then extract(epoch from send_at)::float8 end as "sendAt"
            from tidegate.claim_${queue.stage}($queue, $worker, 1, make_interval(secs => $lease), $kinds)`,
           values,
@@ -245,7 +253,7 @@ export class Worker {
   private async outcome(call: Call): Promise<Outcome | null> {
     if (this.stopping.signal.aborted) return null;
     if (call.queue.stage === "readiness") return await this.bounded(call, this.checks[call.kind]!);
-    if (call.attempt > 1) {
+    if (mayBeRepeated(call)) {
       // An earlier send may have succeeded, and its worker may have been lost before the settle.
       const find = this.receipts[call.kind];
       const found = find && (await this.bounded(call, find));
@@ -266,7 +274,7 @@ export class Worker {
       const start = now() + call.sendAt - clock!.now;
       if (await isAbortedWithin(this.stopping.signal, start - now())) return false;
       if (now() - start <= LATE) break;
-      if (call.attempt === 1) return false;
+      if (!mayBeRepeated(call)) return false;
       const [slot] = await this.rows<{ at: number | null; wait: number }>(
         `select extract(epoch from reserved_at + send_in)::float8 as at, wait_ms / 1000.0::float8 as wait
          from tidegate.reserve_send($queue)`,
@@ -281,7 +289,7 @@ export class Worker {
   /** Calls a stage, no longer than the policy allows. Null: a search has found no receipt. */
   private async bounded(
     call: Call,
-    stage: (payload: Json, context: Context) => Promise<Outcome | null>,
+    stage: (payload: Json, context: Context) => Promise<Outcome | Never | null>,
     isSend = false,
   ): Promise<Outcome | null> {
     const beganAt = now();
@@ -293,7 +301,9 @@ export class Worker {
       const aborted = once(call.signal, "abort").then(() => Promise.reject(call.signal.reason));
       const outcome = await Promise.race([stage(call.payload, call), aborted]);
       const isSearch = call.queue.stage === "tx" && !isSend;
-      if (outcome ? SETTLE[call.queue.stage][outcome.outcome] : isSearch) return outcome;
+      const isNothing = !outcome || outcome.outcome === "never";
+      if (isNothing && isSearch) return null;
+      if (!isNothing && SETTLE[call.queue.stage][outcome.outcome]) return outcome;
       message = `the stage returned ${inspect(outcome)}`;
     } catch (error) {
       if (call.signal.aborted && call.signal.reason !== late) throw error;
@@ -331,6 +341,59 @@ export class Worker {
     const wake = new Set(moved.flatMap((row) => (row.wake && row.queue ? [row.queue] : [])));
     if (typeof outcome === "string" && this.stopping.signal.aborted) wake.add(call.queue.name);
     for (const queue of wake) await this.rows("select tidegate.wake($queue)", { queue }).catch(() => {});
+  }
+
+  /** Searches for the receipts of requests that have ended and may have been executed, until the worker stops. */
+  private async search(): Promise<void> {
+    const [kinds, searches] = [Object.keys(this.receipts), new Set<Promise<void>>()];
+    let failing = false;
+    while (kinds.length && !this.stopping.signal.aborted) {
+      const room = SEARCHES - searches.size;
+      let due: Search[] = [];
+      try {
+        due = await this.rows<Search>(
+          `select id, send_id as "sendId", kind, payload, attempt, attempt as "attemptsMax", deadline_at as deadline,
+             submitter, timeout_ms / 1000.0::float8 as timeout
+           from tidegate.search_claim($kinds, $room)`,
+          { kinds, room },
+        );
+        failing = false;
+      } catch (error) {
+        if (!failing) this.log.warn(`cannot claim requests whose receipts are to be searched for: ${error}`);
+        failing = true;
+      }
+      for (const search of due) {
+        const searched = this.searchFor(search).finally(() => searches.delete(searched));
+        searches.add(searched);
+      }
+      if (due.length < room) await isAbortedWithin(this.stopping.signal, this.poll);
+      else await Promise.race(searches);
+    }
+    await Promise.all(searches);
+  }
+
+  /** Searches once. One that fails or is cut off is made again: its next time is in the database. */
+  private async searchFor({ payload, ...search }: Search): Promise<void> {
+    const abort = new AbortController();
+    const isOver = isAbortedWithin(this.stopping.signal, search.timeout).then(() => abort.abort());
+    const find = async () => this.receipts[search.kind]!(payload, { ...search, signal: abort.signal });
+    const log = (level: "debug" | "info" | "warn", message: string): void =>
+      this.log[level](`request ${search.id}: a search after its end ${message}`);
+    let found: Receipt | Never | null | void;
+    try {
+      found = await Promise.race([find(), isOver]);
+    } catch (error) {
+      return log("debug", `has failed: ${error}`);
+    }
+    if (found?.outcome !== "receipt" && found?.outcome !== "never") return log("debug", `has found ${inspect(found)}`);
+    try {
+      const settle = "select tidegate.search_settle($id, $outcome, $reference, $response) as outcome";
+      const [settled] = await this.rows<{ outcome: string }>(settle, { id: search.id, ...settleValues(found) });
+      log("info", `has found ${found.outcome}: ${settled!.outcome}`);
+    } catch (error) {
+      // The next search finds it again.
+      log("warn", `has found ${found.outcome}, which cannot be stored: ${error}`);
+    }
   }
 
   /** Wakes idle queues by notifications. These are hints: without them the worker polls. */
@@ -377,6 +440,9 @@ export class Worker {
 /** The seconds of a clock that never steps. */
 const now = (): number => performance.now() / 1000;
 
+/** Whether an earlier send, of this request or of the one that it repeats, may have succeeded. */
+const mayBeRepeated = (call: Call): boolean => call.attempt > 1 || call.sendId !== call.id;
+
 /** Waits until a signal is aborted. */
 async function isAbortedWithin(signal: AbortSignal, seconds: number): Promise<boolean> {
   await sleep(Math.max(seconds, 0) * 1000, undefined, { signal }).catch(() => {});
@@ -390,7 +456,7 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /** The values of a settle's statement. */
-function settleValues(outcome: Outcome | string): Record<string, unknown> {
+function settleValues(outcome: Outcome | Never | string): Record<string, unknown> {
   if (typeof outcome === "string") return {};
   const values: Record<string, unknown> = { mayHaveLeft: true, ...outcome };
   if ("code" in outcome) {

@@ -14,9 +14,10 @@ Json: TypeAlias = Any
 
 @dataclass(eq=False)
 class Context:
-    """The request of a call. `id` is the idempotency key towards the downstream: any call may come again."""
+    """The request of a call. `send_id` is the idempotency key towards the downstream: any call may come again."""
 
     id: UUID
+    send_id: UUID  # its id, or that of the request which it repeats
     kind: str
     attempt: int
     attempts_max: int
@@ -57,6 +58,11 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class Never:
+    """The downstream promises: it has not executed the request, and will execute no earlier send of it."""
+
+
+@dataclass(frozen=True)
 class Rejected:
     """The downstream refused the request permanently."""
 
@@ -77,5 +83,5 @@ class Retry:
 
 Check: TypeAlias = Callable[[Json, Context], Awaitable[Passed | Snooze | Retry | Failed]]
 Send: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | Retry | Rejected]]
-FindReceipt: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | None]]
+FindReceipt: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | Never | None]]
 Outcome: TypeAlias = Passed | Snooze | Failed | Receipt | Rejected | Retry

@@ -21,7 +21,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from .outcomes import Check, Context, Failed, FindReceipt, Json, Outcome, Passed, Receipt, Rejected, Retry, Send, Snooze
+from .outcomes import Check, Context, Failed, FindReceipt, Json, Never, Outcome, Passed, Receipt, Rejected
+from .outcomes import Retry, Send, Snooze
 
 log = logging.getLogger("tidegate_worker")
 # Errors after which the same statement may succeed later (InternalError: it takes no writes); and all of statements.
@@ -30,6 +31,8 @@ UNAVAILABLE, FAILURES = (psycopg.OperationalError, psycopg.InternalError, OSErro
 TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 # Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
 FIRST_PAUSE, LATE = 0.002, 0.05
+# How many searches run at once for the receipts of requests that have ended, and what of their findings is stored.
+SEARCHES, FINDINGS = 16, {Receipt: "receipt", Never: "never"}
 
 LEASE, TOOK = "array[%(lease)s::tidegate.lease]", "took_ms => array[%(took_ms)s::integer]"
 AFTER, ERROR = "array[make_interval(secs => %(after)s)]", "array[%(error)s::jsonb]"
@@ -70,6 +73,11 @@ class Call(Context):
     is_sending: bool = False
     took_ms: int | None = None
 
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether an earlier send, of this request or of the one that it repeats, may have succeeded."""
+        return self.attempt > 1 or self.send_id != self.id
+
 
 @dataclass
 class Worker:
@@ -79,7 +87,8 @@ class Worker:
     queues: Sequence[str]
     checks: Mapping[str, Check] = field(default_factory=dict)
     sends: Mapping[str, Send] = field(default_factory=dict)
-    # Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking.
+    # Searches for the receipts of earlier sends. Without one, a send that may have left is repeated without asking, and
+    # nothing is found out about a request that has ended.
     receipts: Mapping[str, FindReceipt] = field(default_factory=dict)
     name: str = field(default_factory=lambda: f"{socket.gethostname()}-{secrets.token_hex(4)}")
     concurrency: int = 20  # calls at once per queue
@@ -89,7 +98,7 @@ class Worker:
     listen_url: str | None = None  # where to LISTEN, if `url` leads to a pooler in transaction mode
 
     def __post_init__(self) -> None:
-        self._drained: dict[str, Queue] = {}
+        self._drained, self._helpers = dict[str, Queue](), list[asyncio.Task[None]]()
         self._stopping, self._cut_off_at = asyncio.Event(), math.inf
         self._idle, self._places = list[psycopg.AsyncConnection[DictRow]](), asyncio.Semaphore(4)
 
@@ -99,6 +108,8 @@ class Worker:
         self._cut_off_at = min(self._cut_off_at, monotonic() + self.grace)
         for queue in self._drained.values():
             queue.wake.set()
+        for helper in self._helpers:
+            helper.cancel()
 
     async def run(self) -> None:
         """Works until `stop`, SIGTERM or SIGINT. Raises if it cannot work: for an unknown queue, or without a right."""
@@ -108,16 +119,17 @@ class Worker:
             for number in signals:
                 loop.add_signal_handler(number, self.stop)
             log.info("worker %s drains %s", self.name, ", ".join(self.queues))
-            listening = asyncio.create_task(self._listen())
+            self._helpers = [asyncio.create_task(self._listen()), asyncio.create_task(self._search())]
             drains = [self._drain(queue) for queue in self._drained.values() for _ in range(self.concurrency)]
             ends = await asyncio.gather(self._upkeep(), *drains, return_exceptions=True)
-            listening.cancel()
             for error in filter(None, ends):
                 raise error
             log.info("worker %s has stopped", self.name)
         finally:
             for number in signals:
                 loop.remove_signal_handler(number)
+            for helper in self._helpers:
+                helper.cancel()
             for connection in self._idle:
                 await connection.close()
 
@@ -171,8 +183,8 @@ class Worker:
             until = monotonic() + self.lease
             try:
                 for row in await self.rows(
-                    "select id, kind, payload, attempt, attempts_max, deadline_at as deadline, submitter, lease::text,"
-                    " timeout_ms / 1000.0::float8 as timeout,"
+                    "select id, coalesce(send_id, id) as send_id, kind, payload, attempt, attempts_max,"
+                    " deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,"
                     " case when paced then extract(epoch from send_at)::float8 end as send_at"
                     f" from tidegate.claim_{queue.stage}"
                     "(%(queue)s, %(worker)s, 1, make_interval(secs => %(lease)s), %(kinds)s)", **values,
@@ -239,7 +251,7 @@ class Worker:
             return RELEASED
         if call.queue.stage == "readiness":
             return await self._bounded(call, self.checks[call.kind])
-        if call.attempt > 1:
+        if call.may_be_repeated:
             # An earlier send may have succeeded, and its worker may have been lost before the settle.
             find = self.receipts.get(call.kind)
             if find and (found := await self._bounded(call, find)):
@@ -258,7 +270,7 @@ class Worker:
                 return False
             if monotonic() - start <= LATE:
                 break
-            if call.attempt == 1:
+            if not call.may_be_repeated:
                 return False
             [row] = await self.rows(
                 "select extract(epoch from reserved_at + send_in)::float8 as send_at, wait_ms / 1000.0::float8 as wait"
@@ -274,7 +286,9 @@ class Worker:
         try:
             async with asyncio.timeout(call.timeout):
                 outcome = await stage(call.payload, call)
-            if (call.queue.stage, type(outcome)) in SETTLE or outcome is None and stage in self.receipts.values():
+            if isinstance(outcome, Never | None) and stage in self.receipts.values():
+                return None
+            if (call.queue.stage, type(outcome)) in SETTLE:
                 return outcome
             message = f"the stage returned {outcome!r}"
         except TimeoutError:
@@ -314,6 +328,54 @@ class Worker:
         for queue in {row["queue"] for row in moved if row.get("wake")}:
             with contextlib.suppress(*FAILURES):
                 await self.rows("select tidegate.wake(%(queue)s)", queue=queue)
+
+    async def _search(self) -> None:
+        """Searches for the receipts of requests that have ended and may have been executed, until it is cancelled."""
+        kinds, failing = list(self.receipts), False
+        async with asyncio.TaskGroup() as group:
+            searches = set[asyncio.Task[None]]()
+            while kinds:
+                searches = {search for search in searches if not search.done()}
+                due, room = list[DictRow](), SEARCHES - len(searches)
+                try:
+                    due = await self.rows(
+                        "select id, send_id, kind, payload, attempt, attempt as attempts_max, deadline_at as deadline,"
+                        " submitter, timeout_ms / 1000.0::float8 as timeout"
+                        " from tidegate.search_claim(%(kinds)s, %(room)s)", kinds=kinds, room=room,
+                    )
+                    failing = False
+                except Exception as error:
+                    if not failing:
+                        log.warning("cannot claim requests whose receipts are to be searched for: %r", error)
+                    failing = True
+                searches |= {group.create_task(self._search_for(row.pop("payload"), Context(**row))) for row in due}
+                if len(due) < room:
+                    await asyncio.sleep(self.poll)
+                else:
+                    await asyncio.wait(searches, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _search_for(self, payload: Json, context: Context) -> None:
+        """Searches once. One that fails or is cut off is made again: its next time is in the database."""
+        found: Any = None
+        try:
+            async with asyncio.timeout(context.timeout):
+                found = await self.receipts[context.kind](payload, context)
+        except Exception as error:
+            found = error
+        finally:
+            context.cancelled.set()
+        if type(found) not in FINDINGS:
+            log.debug("request %s: a search after its end has found %r", context.id, found)
+            return
+        finding, values = FINDINGS[type(found)], {"reference": None, "response": None, **settle_values(found)}
+        settle = "tidegate.search_settle(%(id)s, %(finding)s, %(reference)s::text, %(response)s::jsonb)"
+        try:
+            [row] = await self.rows(f"select {settle} as outcome", id=context.id, finding=finding, **values)
+            log.info("request %s: a search after its end has found %s: %s", context.id, finding, row["outcome"])
+        except Exception as error:
+            # The next search finds it again.
+            cannot = "request %s: a search after its end has found %s, which cannot be stored: %r"
+            log.warning(cannot, context.id, finding, error)
 
     async def _listen(self) -> None:
         """Wakes idle queues by notifications. These are hints: without them the worker polls."""
