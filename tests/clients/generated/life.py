@@ -10,21 +10,27 @@ from datetime import UTC, datetime, timedelta
 
 from tidegate_client import AuthenticatedClient
 from tidegate_client.api.requests import cancel, follow, list_, poll, submit, submit_batch
+from tidegate_client.api.responses import resolve
 from tidegate_client.models import (
     Batch,
     BatchInProgress,
     CancelledJob,
     EndedBatch,
+    Finding,
+    FindingExecuted,
     GateClosedProblem,
     IdempotencyKeyReusedProblem,
+    IllegalStateProblem,
     InProgress,
     NotCancellableProblem,
     Page,
+    ResolvedJob,
     Succeeded,
     UnauthenticatedProblem,
     UnknownKindProblem,
     UnknownRequestProblem,
     Unsuccessful,
+    UnsuccessfulExecuted,
 )
 
 KIND = "direct"
@@ -65,6 +71,7 @@ assert submitted.headers["Location"] == f"/v1/{KIND}/{job.job_id}"
 
 ended = end_of(job.job_id)
 assert isinstance(ended, Succeeded) and ended.job_id == job.job_id and ended.result, ended
+assert ended.executed == "yes", ended
 followed = follow.sync(KIND, job.job_id, client=client)
 assert isinstance(followed, str) and "event: result\n" in followed, followed
 
@@ -99,8 +106,21 @@ assert isinstance(delayed, InProgress), delayed
 assert isinstance(cancel.sync(KIND, delayed.job_id, client=client), CancelledJob)
 cancelled = end_of(delayed.job_id)
 assert isinstance(cancelled, Unsuccessful) and cancelled.error.code == "cancelled", cancelled
+assert cancelled.executed is UnsuccessfulExecuted.NO, cancelled
 late = cancel.sync(KIND, job.job_id, client=client)
 assert isinstance(late, NotCancellableProblem) and late.status == 409, late
+
+# A search has found the response of this one after its end. An operator does not contradict the downstream.
+answered = uuid.UUID(os.environ["LATE"])
+failed = end_of(answered)
+assert isinstance(failed, Unsuccessful) and failed.executed is UnsuccessfulExecuted.YES, failed
+assert failed.resolution and failed.resolution.source == "search" and failed.resolution.response, failed
+assert not failed.error.retryable, failed
+yes, no = Finding(FindingExecuted.YES), Finding(FindingExecuted.NO, note="asked by telephone")
+known = resolve.sync(KIND, answered, client=client, body=yes)
+assert isinstance(known, ResolvedJob) and known.outcome == "known", known
+contradicted = resolve.sync(KIND, answered, client=client, body=no)
+assert isinstance(contradicted, IllegalStateProblem) and contradicted.status == 409, contradicted
 
 nowhere = submit.sync("nothing", client=client, body=PAYLOAD)
 assert isinstance(nowhere, UnknownKindProblem) and nowhere.code == "unknown_kind", nowhere

@@ -49,6 +49,7 @@ assert.equal(submitted.response.headers.get("Location"), `/v1/direct/${job.job_i
 
 const ended = await endOf(job.job_id);
 assert(ended.status === "succeeded" && ended.job_id === job.job_id && ended.result, JSON.stringify(ended));
+assert.equal(ended.executed, "yes");
 const stream = { params: { path: { ...path, job_id: job.job_id } }, parseAs: "text" } as const;
 const followed = await client.GET("/v1/{kind}/{job_id}/events", stream);
 assert.match(followed.data ?? "", /^event: result$/m);
@@ -85,8 +86,24 @@ const gone = (await cancel(delayed.data.job_id)).data;
 assert(gone && "outcome" in gone && gone.outcome === "cancelled", JSON.stringify(gone));
 const cancelled = await endOf(delayed.data.job_id);
 assert(cancelled.status === "failed" && cancelled.error.code === "cancelled", JSON.stringify(cancelled));
+assert.equal(cancelled.executed, "no");
 const late = await cancel(job.job_id);
 assert(late.error?.code === "not_cancellable" && late.response.status === 409);
+
+// A search has found the response of this one after its end. An operator does not contradict the downstream.
+const answered = process.env["LATE"] ?? "";
+const failed = await endOf(answered);
+assert(failed.status === "failed" && failed.executed === "yes", JSON.stringify(failed));
+assert(failed.resolution?.source === "search" && failed.resolution.response, JSON.stringify(failed));
+assert(!failed.error.retryable, JSON.stringify(failed));
+const resolve = (executed: "yes" | "no", note: string) =>
+  client.POST("/v1/{kind}/{job_id}/resolution", {
+    params: { path: { ...path, job_id: answered } },
+    body: { executed, note },
+  });
+assert.equal((await resolve("yes", "asked by telephone")).data?.outcome, "known");
+const contradicted = await resolve("no", "a guess");
+assert(contradicted.error?.code === "illegal_state" && contradicted.response.status === 409);
 
 const nowhere = await client.POST("/v1/{kind}", { params: { path: { kind: "nothing" } }, body: payload });
 assert.equal(nowhere.error?.code, "unknown_kind");
