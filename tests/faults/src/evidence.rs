@@ -65,6 +65,8 @@ pub struct Life {
     pub calls_back: bool,
     /// How many of its sends certainly did not leave, and use no attempt of its policy.
     pub unsent: i32,
+    /// The request that it repeats: it is sent under the id of that one.
+    pub send_id: Option<Uuid>,
     /// Whether it was executed, if it has ended: `no`, `yes` or `unknown`.
     pub executed: Word,
     /// Since when that is known, in microseconds of Unix time.
@@ -156,6 +158,8 @@ pub struct Delivery {
     pub state: Word,
     /// How many attempts were begun.
     pub attempt: i32,
+    /// Whether it tells of a resolution: it has taken the place of an earlier delivery.
+    pub is_of_resolution: bool,
 }
 
 /// A secret that signs webhooks, with the seconds of Unix time in which it does.
@@ -247,6 +251,8 @@ pub struct Evidence {
     pub arrivals: Vec<Arrival>,
     /// Redriven requests, each with its copy.
     pub redriven: HashMap<Uuid, Uuid>,
+    /// Those of them that no operator has redriven: their callers have submitted them again.
+    pub resubmitted: HashSet<Uuid>,
     /// Those of them that were redriven although they were, or may have been, executed.
     pub may_repeat: HashSet<Uuid>,
     /// Kinds whose keys are free after what may have been executed: their sends may be repeated.
@@ -321,6 +327,24 @@ impl Words {
 }
 
 impl Evidence {
+    /// The id under which the downstream knows a request: its own, or that of the request that it repeats.
+    #[must_use]
+    pub fn send_id(&self, id: Uuid) -> Uuid {
+        self.lives.get(&id).and_then(|life| life.send_id).unwrap_or(id)
+    }
+
+    /// The requests that repeat others, by the id that they are sent under.
+    #[must_use]
+    pub fn repeats(&self) -> HashMap<Uuid, Vec<&Life>> {
+        let mut repeats = HashMap::<_, Vec<_>>::new();
+        for life in self.lives.values() {
+            if let Some(id) = life.send_id {
+                repeats.entry(id).or_default().push(life);
+            }
+        }
+        repeats
+    }
+
     /// Adds the tables, in one snapshot.
     ///
     /// # Errors
@@ -342,7 +366,7 @@ impl Evidence {
         .fetch_all(&mut *session)
         .await?;
         self.days.extend(days);
-        let sql = "select id, kind, r.flow::text as flow, req_status::text as status, transition_no, tx_unsent,
+        let sql = "select r.id, r.kind, r.send_id, r.flow::text as flow, req_status::text as status, transition_no, tx_unsent,
                      coalesce(r.callback_url, k.callback_url) is not null as calls_back,
                      payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error, submitter,
                      case
@@ -370,6 +394,7 @@ impl Evidence {
                 submitter: row.get::<Option<&str>, _>("submitter").map(|name| words.of(name)),
                 calls_back: row.get("calls_back"),
                 unsent: row.get("tx_unsent"),
+                send_id: row.get("send_id"),
                 executed: words.of(row.get("executed")),
                 known_us: row.get("known_us"),
                 finished_us: row.get("finished_us"),
@@ -417,12 +442,13 @@ impl Evidence {
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }
-        let deliveries = "select request_id, id, state, attempt from tidegate.webhook_delivery";
+        let deliveries = "select request_id, id, state, attempt, event from tidegate.webhook_delivery";
         for row in sqlx::query(deliveries).fetch_all(&mut *session).await? {
             let delivery = Delivery {
                 id: row.get("id"),
                 state: words.of(row.get("state")),
                 attempt: row.get("attempt"),
+                is_of_resolution: row.get::<&str, _>("event") == "request.resolved",
             };
             self.deliveries.insert(row.get("request_id"), delivery);
         }
@@ -448,10 +474,14 @@ impl Evidence {
                 at_us: row.get("at_us"),
             });
         }
-        let redriven: Vec<(Uuid, Uuid)> = sqlx::query_as("select request_id, redriven_as from tidegate.redrive")
-            .fetch_all(&mut *session)
-            .await?;
-        self.redriven.extend(redriven);
+        let redriven = "select request_id, redriven_as, on_behalf_of is null from tidegate.redrive";
+        let redriven: Vec<(Uuid, Uuid, bool)> = sqlx::query_as(redriven).fetch_all(&mut *session).await?;
+        for (id, copy, by_caller) in redriven {
+            self.redriven.insert(id, copy);
+            if by_caller {
+                self.resubmitted.insert(id);
+            }
+        }
         let may_repeat: Vec<Uuid> = sqlx::query_scalar("select request_id from public.repeated")
             .fetch_all(&mut *session)
             .await?;

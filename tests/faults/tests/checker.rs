@@ -152,14 +152,14 @@ const LIVES: [(u128, &str, &str, &str, &str); 13] = [
 /// Request 9 is deleted after its retention, with its history; request 7 is redriven as 11. An operator has said that 15
 /// was not executed, and its caller has submitted it again as 16.
 const AFTERWARDS: &str = "
-    insert into tidegate.outcome (request_id, executed, source, at) values
-      ('{4}', 'unknown', 'attempts', to_timestamp(1800000003)),
-      ('{5}', 'yes', 'response', to_timestamp(1800000006)),
-      ('{15}', 'no', 'operator', to_timestamp(1800000010));
+    insert into tidegate.outcome (request_id, kind, executed, source, at) values
+      ('{4}', 'direct', 'unknown', 'attempts', to_timestamp(1800000003)),
+      ('{5}', 'direct', 'yes', 'response', to_timestamp(1800000006)),
+      ('{15}', 'direct', 'no', 'operator', to_timestamp(1800000010));
     insert into public.removed select r.*, r.finished_at + interval '1 minute' from tidegate.request as r where id = '{9}';
     delete from tidegate.request where id = '{9}';
     delete from tidegate.stored_event where request_id = '{9}';
-    insert into tidegate.redrive (request_id, redriven_as) values ('{7}', '{11}');
+    insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{7}', '{11}', 'ops');
     update tidegate.request set callback_url = 'http://receiver/own' where id = '{1}';
     insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, attempt, finished_at)
     values ('{1}', '{90}', 'http://receiver/own', 'receiver:80', 'delivered', 2, now());
@@ -691,7 +691,7 @@ async fn a_word_about_an_execution_that_is_wrong_is_found() {
             &[],
         ),
         (
-            "insert into tidegate.outcome (request_id, executed, source) values ('{6}', 'yes', 'settle')",
+            "insert into tidegate.outcome (request_id, kind, executed, source) values ('{6}', 'direct', 'yes', 'settle')",
             &[FACTS],
         ),
     ] {
@@ -1014,10 +1014,10 @@ async fn a_redrive_that_makes_another_request_or_two_is_found() {
         "d",
         "processing/submitted failure/attempts_exhausted",
     );
-    let link = "insert into tidegate.redrive (request_id, redriven_as) values ('{4}', '{12}')";
+    let link = "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{4}', '{12}', 'ops')";
     found(&(copy + &with_ids(link)), &[REDRIVEN]).await;
     // Two requests as one.
-    let link = "insert into tidegate.redrive (request_id, redriven_as) values ('{8}', '{11}')";
+    let link = "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{8}', '{11}', 'ops')";
     let verdict = told(&with_ids(link), &[], |_| {}).await;
     assert!(!verdict.of(REDRIVEN).is_empty(), "{verdict}");
 }
@@ -1038,7 +1038,7 @@ async fn a_copy_that_loses_the_key_of_its_original_is_found() {
         "k",
         "processing/submitted tx_in_flight/claimed completed/receipt",
     ) + &with_ids(
-        "insert into tidegate.redrive (request_id, redriven_as) values ('{20}', '{21}');
+        "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{20}', '{21}', 'ops');
              insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
              values ('', 'k', '', '{20}', '2026-01-01', '1 day', 'infinity');",
     );

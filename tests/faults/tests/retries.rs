@@ -67,6 +67,7 @@ fn life(number: usize, succeeds: Option<usize>, mark: &str) -> Life {
         submitter: None,
         calls_back: false,
         unsent: 0,
+        send_id: None,
         executed: if succeeds.is_some() { "yes" } else { "unknown" }.into(),
         known_us: Some(at_us),
         finished_us: Some(at_us),

@@ -15,8 +15,10 @@ impl Denied {
     pub(super) fn of(evidence: &Evidence) -> Self {
         let mut denied = HashMap::new();
         for word in evidence.resolutions.iter().filter(|word| !word.executed) {
-            let since = denied.entry(word.id).or_insert(word.at_us);
-            *since = word.at_us.min(*since);
+            for id in [word.id, evidence.send_id(word.id)] {
+                let since = denied.entry(id).or_insert(word.at_us);
+                *since = word.at_us.min(*since);
+            }
         }
         Self(denied)
     }
@@ -144,7 +146,7 @@ fn facts(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Chec
             continue;
         }
         check.examine();
-        if let Some(what) = contradiction(denied, executed, *id, &life.executed) {
+        if let Some(what) = contradiction(evidence, denied, executed, *id, &life.executed) {
             check.violated(*id, what);
         }
     }
@@ -152,10 +154,21 @@ fn facts(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Chec
 }
 
 /// What is wrong about a word, if anything: a no of what was executed, unless an operator had said so before, or a yes
-/// of what was not.
-fn contradiction(denied: &Denied, executed: &HashSet<Uuid>, id: Uuid, word: &str) -> Option<&'static str> {
-    match (word, executed.contains(&id)) {
-        ("no", true) if !denied.is_denied(id, i64::MAX) => Some("executed is no, and the downstream has executed it"),
+/// of what was not. A no of a request that repeats another, or was repeated, is about its own sends only.
+fn contradiction(
+    evidence: &Evidence,
+    denied: &Denied,
+    executed: &HashSet<Uuid>,
+    id: Uuid,
+    word: &str,
+) -> Option<&'static str> {
+    let send_id = evidence.send_id(id);
+    let copy = evidence.redriven.get(&id);
+    let is_alone = send_id == id && copy.is_none_or(|copy| evidence.send_id(*copy) != id);
+    match (word, executed.contains(&send_id)) {
+        ("no", true) if is_alone && !denied.is_denied(id, i64::MAX) => {
+            Some("executed is no, and the downstream has executed it")
+        }
         ("yes", false) => Some("executed is yes, and the downstream has not executed it"),
         _ => None,
     }
@@ -170,7 +183,7 @@ fn told(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Check
         };
         check.examine();
         let kind = evidence.lives.get(&told.id).map_or("", |life| &*life.kind);
-        if let Some(what) = contradiction(denied, executed, told.id, word) {
+        if let Some(what) = contradiction(evidence, denied, executed, told.id, word) {
             check.violated(told.id, what);
         } else if told.retryable && word != "no" && !evidence.repeatable.contains(kind) {
             check.violated(told.id, format!("retryable, and executed is {word}"));
@@ -181,7 +194,7 @@ fn told(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Check
         let id = body["job_id"].as_str().and_then(|id| id.parse().ok());
         if let (Some(id), Some(word)) = (id, body["executed"].as_str()) {
             check.examine();
-            if let Some(what) = contradiction(denied, executed, id, word) {
+            if let Some(what) = contradiction(evidence, denied, executed, id, word) {
                 check.violated(id, format!("by a webhook, {what}"));
             }
         }

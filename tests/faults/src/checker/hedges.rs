@@ -12,10 +12,14 @@ pub fn hedges(evidence: &Evidence) -> HashMap<&str, (usize, usize)> {
     for seen in evidence.downstream.iter().filter(|seen| &*seen.event == "send") {
         *sends.entry(seen.id).or_default() += 1;
     }
+    let repeats = evidence.repeats();
     let mut calls = HashMap::<_, (usize, usize)>::new();
     for (id, life) in &evidence.lives {
-        if evidence.hedging.contains_key(&*life.kind) {
-            let claimed = life.events.iter().filter(|event| &*event.cause == "claimed").count();
+        if evidence.hedging.contains_key(&*life.kind) && life.send_id.is_none() {
+            let repeats = repeats.get(id).into_iter().flatten().copied();
+            let lives = std::iter::once(life).chain(repeats);
+            let events = lives.flat_map(|life| &life.events);
+            let claimed = events.filter(|event| &*event.cause == "claimed").count();
             let (all, hedges) = calls.entry(&*life.kind).or_default();
             *all += claimed;
             *hedges += sends

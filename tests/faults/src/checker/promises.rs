@@ -57,21 +57,27 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             }
         }
     }
+    let repeats = evidence.repeats();
     for (id, count) in shares {
         let Some(life) = evidence.lives.get(&id) else {
             continue;
         };
+        // Or one that repeats it is answered.
+        let repeats = repeats.get(&id).into_iter().flatten().copied();
         let threshold = evidence.thresholds.get(&*life.kind).copied().unwrap_or(1);
         // One that came early may find its request ended otherwise before the receipt was stored.
         if count < threshold || !delivered.contains(&id) {
             continue;
         }
         sent.examine();
-        let answered = life.events.last().is_some_and(|event| {
-            matches!(
-                &*event.cause,
-                "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected"
-            )
+        let answered = std::iter::once(life).chain(repeats).any(|life| {
+            let last = life.events.last();
+            last.is_some_and(|event| {
+                matches!(
+                    &*event.cause,
+                    "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected"
+                )
+            })
         });
         if !answered {
             sent.violated(id, format!("its response was taken, and it is {}", life.status));
@@ -102,7 +108,7 @@ fn given(evidence: &Evidence) -> Check {
             _ => continue,
         };
         check.examine();
-        let given = answers.get(id).copied().unwrap_or_default();
+        let given = answers.get(&evidence.send_id(*id)).copied().unwrap_or_default();
         if given < needed {
             check.violated(
                 *id,

@@ -20,6 +20,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             seen.entry(id).or_default().push(line);
         }
     }
+    let repeats = evidence.repeats();
     let mut claimed = Check::of("each send was claimed before it left");
     let mut once = Check::of("what may leave once only left once at most");
     let mut known = Check::of("every send belongs to a submitted request");
@@ -43,15 +44,18 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         {
             known.violated(*id, format!("sent as {}, and it is {}", other.kind, life.kind));
         }
-        if life.is_dropped {
+        // What repeats it is sent under its id.
+        let mut lives = vec![life];
+        lives.extend(repeats.get(id).into_iter().flatten());
+        if lives.iter().any(|life| life.is_dropped) {
             continue;
         }
         if !sends.is_empty() {
             claimed.examine();
         }
-        let mut claims: Vec<_> = life
-            .events
+        let mut claims: Vec<_> = lives
             .iter()
+            .flat_map(|life| &life.events)
             .filter(|event| &*event.cause == "claimed")
             .map(|event| event.at_us)
             .collect();
@@ -62,18 +66,18 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             claimed.violated(*id, format!("{} sends and {} claims", sends.len(), claims.len()));
         } else if let Some(number) = (0..sends.len()).find(|number| sends[*number] < claims[*number / calls]) {
             claimed.violated(*id, format!("send {} left before its claim", number + 1));
-        } else if let Some(number) = unclaimed(evidence, life, &sends, calls) {
+        } else if let Some(number) = unclaimed(evidence, &lives, &sends, calls) {
             claimed.violated(*id, format!("send {} left when no claim was open for it", number + 1));
         }
         if evidence.at_most_once.contains(&*life.kind) {
             once.examine();
-            if sends.len() > 1 {
+            if sends.len() > lives.len() {
                 once.violated(*id, format!("it was sent {} times", sends.len()));
             }
         }
     }
     for (id, life) in evidence.lives.iter().filter(|(_, life)| !life.is_dropped) {
-        let lines = seen.get(id).map_or(&[][..], Vec::as_slice);
+        let lines = seen.get(&evidence.send_id(*id)).map_or(&[][..], Vec::as_slice);
         let taken = of(lines, "taken").len();
         twice.examine();
         if taken > 1 {
@@ -97,17 +101,19 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
 ///
 /// Both in the order of time, each send takes the first claim that was open then and has not had all its `calls`: no
 /// other choice leaves more.
-fn unclaimed(evidence: &Evidence, life: &Life, sends: &[i64], calls: usize) -> Option<usize> {
-    let mut claims: Vec<_> = life
-        .events
-        .iter()
-        .enumerate()
-        .filter(|(_, event)| &*event.cause == "claimed")
-        .flat_map(|(place, event)| {
+fn unclaimed(evidence: &Evidence, lives: &[&Life], sends: &[i64], calls: usize) -> Option<usize> {
+    let of_life = |life: &&'_ Life| {
+        let claimed = life.events.iter().enumerate();
+        let claimed = claimed.filter(|(_, event)| &*event.cause == "claimed");
+        let spans = claimed.map(|(place, event)| {
             let over = life.events.get(place + 1).map(|next| next.at_us);
-            std::iter::repeat_n((event.at_us, over.unwrap_or(i64::MAX)), calls)
-        })
-        .collect();
+            (event.at_us, over.unwrap_or(i64::MAX))
+        });
+        spans.collect::<Vec<_>>()
+    };
+    let claims = lives.iter().flat_map(of_life);
+    let mut claims: Vec<_> = claims.flat_map(|span| std::iter::repeat_n(span, calls)).collect();
+    claims.sort_unstable();
     sends.iter().position(|send| {
         let open = claims.iter().position(|(from, to)| {
             let late = WAY_US + stalled_us(evidence, *from, *send);
@@ -119,7 +125,8 @@ fn unclaimed(evidence: &Evidence, life: &Life, sends: &[i64], calls: usize) -> O
                 false
             }
             None => {
-                let first = life.events.first().map_or(*send, |event| event.at_us);
+                let events = lives.iter().filter_map(|life| life.events.first());
+                let first = events.map(|event| event.at_us).min().unwrap_or(*send);
                 !is_held_back(evidence, first, *send)
             }
         }

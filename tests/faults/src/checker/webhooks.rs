@@ -47,9 +47,12 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     for (delivery, attempts) in &arrived {
         same.examine();
         let Some((request, begun)) = requests.get(*delivery) else {
-            // Retention deletes a delivery with its request.
-            if !is_of_a_removed_request(evidence, attempts[0]) {
+            // Retention deletes a delivery with its request, and that of a resolution takes its place.
+            if !is_gone(evidence, attempts[0]) {
                 same.violated(None, format!("{delivery} is the delivery of no request"));
+            }
+            if attempts.iter().any(|arrival| arrival.body != attempts[0].body) {
+                same.violated(None, format!("{delivery} has attempts with different bodies"));
             }
             continue;
         };
@@ -109,11 +112,14 @@ fn unreached(evidence: &Evidence, arrived: &HashMap<&str, Vec<&Arrival>>, id: Uu
     (!holds).then(|| format!("its delivery is {}, and the receiver did not answer so", delivery.state))
 }
 
-fn is_of_a_removed_request(evidence: &Evidence, arrival: &Arrival) -> bool {
+fn is_gone(evidence: &Evidence, arrival: &Arrival) -> bool {
     let body: Value = serde_json::from_str(&arrival.body).unwrap_or_default();
-    let id = body["job_id"].as_str().and_then(|id| id.parse().ok());
-    let life = id.and_then(|id: Uuid| evidence.lives.get(&id));
-    life.is_some_and(|life| life.removed_us.is_some())
+    let Some(id) = body["job_id"].as_str().and_then(|id| id.parse().ok()) else {
+        return false;
+    };
+    let is_removed = evidence.lives.get(&id).is_some_and(|life| life.removed_us.is_some());
+    let replaced = evidence.deliveries.get(&id);
+    is_removed || replaced.is_some_and(|delivery| delivery.is_of_resolution)
 }
 
 /// What a delivery tells that is not so.

@@ -17,10 +17,11 @@ use uuid::Uuid;
 use super::Load;
 use crate::{journal::now_us, ledger::Resolution};
 
-/// Requests that ended within this time are left alone: their sends may be on their way.
+/// With the ids that they were sent under. Requests that ended within this time are left alone: their sends may be on their way.
 const UNRESOLVED: &str = "
-    select u.id
+    select u.id, coalesce(r.send_id, r.id)
     from tidegate.unresolved as u
+    join tidegate.request as r on r.id = u.id
     where u.finished_at < clock_timestamp() - interval '4 seconds'
     order by random()
     limit 5";
@@ -37,11 +38,11 @@ impl Load {
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(Duration::from_millis(random.random_range(500..2_000))) => {}
             }
-            let asked = sqlx::query_scalar(UNRESOLVED).fetch_all(&self.pool);
+            let asked = sqlx::query_as(UNRESOLVED).fetch_all(&self.pool);
             let Ok(Ok(ids)) = tokio::time::timeout(PATIENCE, asked).await else {
                 continue;
             };
-            let ids: Vec<Uuid> = ids;
+            let ids: Vec<(Uuid, Uuid)> = ids;
             if log.is_none() {
                 log = File::open(&self.downstream_log).ok().map(BufReader::new);
             }
@@ -50,8 +51,8 @@ impl Load {
             };
             let at_us = now_us();
             read_executed(log, &mut executed);
-            for id in ids {
-                let executed = executed.contains(&id);
+            for (id, send_id) in ids {
+                let executed = executed.contains(&send_id);
                 let resolution = Resolution { id, executed, at_us };
                 // The answer may be lost, and the word stored.
                 self.ledger.entries().resolutions.push(resolution);
