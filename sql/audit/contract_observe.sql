@@ -103,14 +103,22 @@ begin
       v_found := tidegate_internal.contract_keys(p_kind, null);
       holds := v_history.completed_twice = 0 and v_history.sent_twice = 0
         and (v_policy.semantics = 'at_most_once' or v_found.astray = 0);
-      observed := format('%s completed twice, %s sent twice', v_history.completed_twice,
-          case v_policy.semantics when 'at_most_once' then v_history.sent_twice else v_history.sent_again end)
+      -- Nothing that was sent again is known to have had one effect.
+      observed := case
+          when not holds then 'no'
+          when v_history.sent_again + v_history.key_again > 0 then 'unknown'
+          else 'yes'
+        end || format(': %s completed twice, %s sent twice, %s keys sent twice', v_history.completed_twice,
+          case v_policy.semantics when 'at_most_once' then v_history.sent_twice else v_history.sent_again end,
+          v_history.key_again)
         || case when v_policy.semantics <> 'at_most_once' then format(', %s keys astray', v_found.astray) else '' end;
       detail := case
         when v_history.completed_twice > 0 then format('request %s completed twice', v_history.completed_id)
         when v_history.sent_twice > 0 then
           format('request %s was sent again under at_most_once after a send that may have left', v_history.sent_id)
         when not holds then format('%s live keys stand for no request of this kind', v_found.astray)
+        when v_history.key_again > 0 then
+          format('request %s was sent as a repeat of another that may have been executed', v_history.key_id)
         else format('the newest %s requests and %s live keys; ', v_history.requests, v_found.alive)
           || case v_policy.semantics
             when 'exactly_once' then 'what commits with a receipt happens once'

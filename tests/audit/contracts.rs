@@ -259,7 +259,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
     let done = database.request_in("direct", "completed").await;
     assert_eq!(
         effects("at_least_once").await,
-        "holds | 0 completed twice, 0 sent twice, 0 keys astray | no_side_effect_dup"
+        "holds | yes: 0 completed twice, 0 sent twice, 0 keys sent twice, 0 keys astray | no_side_effect_dup"
     );
 
     // A key that lives, and its request is gone: a duplicate would be sent.
@@ -271,7 +271,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
         .await;
     assert_eq!(
         effects("at_least_once").await,
-        "NO | 0 completed twice, 0 sent twice, 1 keys astray | no_side_effect_dup"
+        "NO | no: 0 completed twice, 0 sent twice, 0 keys sent twice, 1 keys astray | no_side_effect_dup"
     );
     database.execute("delete from tidegate.dedup").await;
 
@@ -294,8 +294,10 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
         database.run_out("tx").await;
         assert_eq!(database.claim_tx(1).await[0].id, id);
         let expected = match sem {
-            "at_most_once" => "NO | 0 completed twice, 1 sent twice | no_side_effect_dup",
-            _ => "holds | 0 completed twice, 1 sent twice, 0 keys astray | no_side_effect_dup",
+            "at_most_once" => "NO | no: 0 completed twice, 1 sent twice, 0 keys sent twice | no_side_effect_dup",
+            _ => {
+                "holds | unknown: 0 completed twice, 1 sent twice, 0 keys sent twice, 0 keys astray | no_side_effect_dup"
+            }
         };
         assert_eq!(effects(sem).await, expected);
         database
@@ -312,7 +314,34 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
         .await;
     assert_eq!(
         effects("at_most_once").await,
-        "NO | 1 completed twice, 1 sent twice | no_side_effect_dup"
+        "NO | no: 1 completed twice, 1 sent twice, 0 keys sent twice | no_side_effect_dup"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_whose_request_was_sent_again_as_another_is_counted() {
+    let database = TestDatabase::unlimited().await;
+    let contract = json!([{
+        "type": "semantics", "kind": "direct", "sem": "at_least_once", "no_side_effect_dup": true
+    }]);
+    let id = submit_keyed(&database, "k", "{}").await;
+    for word in [
+        "yes: 0 completed twice, 0 sent twice, 0 keys",
+        "unknown: 0 completed twice, 0 sent twice, 1 keys",
+    ] {
+        database.claim_tx(1).await;
+        let rows = check(&database, &contract).await;
+        assert!(rows[1].contains(word), "{rows:?}");
+        database
+            .execute(
+                "select tidegate.fail_internal(array(select id from tidegate.request where req_status = 'tx_in_flight'));
+                 select tidegate.redrive(may_repeat => true)",
+            )
+            .await;
+    }
+    assert!(
+        check(&database, &contract).await[1].contains("was sent as a repeat"),
+        "{id}"
     );
 }
 
