@@ -1070,6 +1070,43 @@ async fn a_copy_that_loses_the_key_of_its_original_is_found() {
     }
 }
 
+#[tokio::test]
+async fn a_repeat_is_judged_by_the_id_that_it_is_sent_under() {
+    let lost = "processing/submitted tx_in_flight/claimed failure/attempts_exhausted";
+    let done = "processing/submitted tx_in_flight/claimed completed/receipt";
+    let story = insert(30, "unsure", "direct", "r", lost)
+        + &insert_at(10, 31, "unsure", "direct", "r", done)
+        + &with_ids(
+            "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{30}', '{31}', 'ops');
+             insert into public.repeated values ('{30}');",
+        );
+    let repeats = with_ids("update tidegate.request set send_id = '{30}' where id = '{31}'");
+    let log = [
+        (2.1, 30, "unsure", "send"),
+        (2.1, 30, "unsure", "taken"),
+        (12.1, 30, "unsure", "send"),
+    ];
+    let verdict = told(&(story.clone() + &repeats), &log, |_| {}).await;
+    assert!(verdict.holds(), "{verdict}");
+    // Under its own id it was neither claimed so often nor taken.
+    let verdict = told(&story, &log, |_| {}).await;
+    assert_eq!(broken(&verdict), [CLAIMED, DONE], "{verdict}");
+}
+
+#[tokio::test]
+async fn what_a_caller_has_submitted_again_is_no_redrive() {
+    let ends = |cause| format!("processing/submitted failure/{cause}");
+    let story = insert(30, "direct", "direct", "s", &ends("cancelled"))
+        + &insert_at(10, 31, "direct", "direct", "t", &ends("attempts_exhausted"));
+    for (by, rules) in [("null", &[][..]), ("'ops'", &[REDRIVEN])] {
+        let link = format!(
+            "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{{30}}', '{{31}}', {by})"
+        );
+        let verdict = told(&(story.clone() + &with_ids(&link)), &[], |_| {}).await;
+        assert_eq!(broken(&verdict), rules, "{by}");
+    }
+}
+
 /// An error in the receiver's log alone breaks this rule and no other.
 async fn arrived(change: impl Fn(&mut Vec<Arrival>), rule: &str) {
     let verdict = told("", &[], |evidence| change(&mut evidence.arrivals)).await;
