@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tidegate.register(Kind::direct("payout").rate(20)).await?;
 
     let stages = Stages::new().send("payout", |request: Request<Payout>| async move {
-        // Call the downstream here, with `request.id` as its idempotency key.
+        // Call the downstream here, with `request.send_id` as its idempotency key.
         let Payout { to, cents } = request.payload;
         Sent::response(format!("paid {cents} cents to {to}"))
     });

@@ -203,7 +203,7 @@ impl Tidegate {
         ended.unwrap_or(Err(Error::NotEnded { id, timeout }))
     }
 
-    /// Cancels a request that was not sent yet.
+    /// Cancels a request that waits, or ends one that is being sent unless that succeeds.
     ///
     /// # Errors
     ///
