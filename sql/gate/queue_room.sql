@@ -28,6 +28,10 @@ begin
       perform pg_sleep_for(v_pause);
     end if;
   end loop;
+  -- By the numbers fewer are left, if others have counted since.
+  if p_strict and depth is not null and room > 0 then
+    depth := least(depth, p_high_water - room);
+  end if;
   if not p_strict and room < p_count then
     depth := coalesce(depth, tidegate_internal.queue_depth(p_queue, p_high_water::integer + 1));
     room := greatest(0, p_high_water - depth);
