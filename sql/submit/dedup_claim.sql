@@ -66,8 +66,8 @@ begin
         -- The next look compares the payloads.
         continue;
       end if;
-      -- What has ended was submitted again as this request, so that nobody redrives it as well. A redrive links only
-      -- what it redrives.
+      -- The ended request is linked to this one, so that no redrive submits it as well. A redrive links only what it
+      -- redrives.
       insert into tidegate.redrive (request_id, redriven_as)
       select l.id, p_id
       from tidegate_internal.lineage(v_old) as l(id)

@@ -1,5 +1,5 @@
 -- lock_lineage: Locks requests and their redriven successors, in the order of their ids; until the end of the
--- transaction nobody can change what is known of their sends.
+-- transaction no other session can change what is known of their sends.
 create or replace function tidegate_internal.lock_lineage(p_ids uuid[])
   returns void language plpgsql as $$
 begin

@@ -344,6 +344,17 @@ impl Model {
         }
     }
 
+    /// An answer that came with a receipt, and does not answer the request, is kept.
+    fn keep_late(&mut self, request: usize) {
+        self.inbox.push(Kept {
+            to: request,
+            by_reference: false,
+            part: None,
+            accept: None,
+            late: true,
+        });
+    }
+
     /// The downstream has answered a request that has ended.
     fn is_executed(&mut self, request: usize) {
         let row = &mut self.requests[request];
@@ -369,13 +380,7 @@ impl Model {
                 Sent::Receipt { reference, answered } => {
                     row.has_reference |= reference;
                     if answered {
-                        self.inbox.push(Kept {
-                            to: request,
-                            by_reference: false,
-                            part: None,
-                            accept: None,
-                            late: true,
-                        });
+                        self.keep_late(request);
                         self.is_executed(request);
                     }
                 }
@@ -849,13 +854,7 @@ impl Model {
             if fits && awaited {
                 self.go(request, Status::Completed, "response");
             } else {
-                self.inbox.push(Kept {
-                    to: request,
-                    by_reference: false,
-                    part: None,
-                    accept: None,
-                    late: true,
-                });
+                self.keep_late(request);
             }
         }
     }

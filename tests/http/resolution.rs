@@ -95,8 +95,8 @@ async fn only_what_is_unresolved_can_be_resolved() {
         refused.detail(),
         "the request is processing, and nothing about its sends is unknown"
     );
-    let nobody = "/v1/direct/01890000-0000-7000-8000-000000000000/resolution";
-    api.post(nobody, &yes).await.assert_problem(404, "unknown_request");
+    let unknown = "/v1/direct/01890000-0000-7000-8000-000000000000/resolution";
+    api.post(unknown, &yes).await.assert_problem(404, "unknown_request");
     let id = database.value("select id from tidegate.request").await;
     let elsewhere = format!("/v1/input-proof/{id}/resolution");
     api.post(&elsewhere, &yes).await.assert_problem(404, "unknown_request");

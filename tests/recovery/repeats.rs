@@ -5,16 +5,21 @@ use crate::support::{
     race::{Session, against, sound},
 };
 
-/// A request of `direct` under the key `k` that failed during its only send, and the one that it was redriven as.
-async fn repeated(database: &TestDatabase) -> [String; 2] {
-    let first = database
+/// A request of `direct` under the key `k` that failed during its only send.
+async fn lost(database: &TestDatabase) -> String {
+    let id = database
         .value("select id from tidegate.submit('direct', '1', 'k')")
         .await;
     database.claim_tx(1).await;
     database
-        .execute(&format!("select tidegate.fail_request('{first}', 'lost')"))
+        .execute(&format!("select tidegate.fail_request('{id}', 'lost')"))
         .await;
-    [first, redrive(database).await]
+    id
+}
+
+/// Such a request, and the one that it was redriven as.
+async fn repeated(database: &TestDatabase) -> [String; 2] {
+    [lost(database).await, redrive(database).await]
 }
 
 async fn redrive(database: &TestDatabase) -> String {
@@ -100,7 +105,7 @@ async fn a_response_to_either_answers_the_repeat() {
             [format!("failure {first_is}"), "completed yes 7".to_owned()],
             "{address}"
         );
-        // Whoever repeats the key gets the answer.
+        // A caller that repeats the key gets the answer.
         let again = "select id || ' ' || outcome from tidegate.submit('direct', '1', 'k')";
         assert_eq!(database.value(again).await, format!("{second} replayed"));
         sound(&database).await;
@@ -130,13 +135,7 @@ async fn the_reference_of_the_first_leads_to_the_repeat_that_gets_it_too() {
 async fn a_response_waits_for_a_redrive_under_way_and_answers_the_repeat() {
     for commits in [true, false] {
         let database = TestDatabase::unlimited().await;
-        let first = database
-            .value("select id from tidegate.submit('direct', '1', 'k')")
-            .await;
-        database.claim_tx(1).await;
-        database
-            .execute(&format!("select tidegate.fail_request('{first}', 'lost')"))
-            .await;
+        let first = lost(&database).await;
         let mut session = Session::begin(&database).await;
         session.execute("select tidegate.redrive(may_repeat => true)").await;
         // The redrive holds the row of the first.

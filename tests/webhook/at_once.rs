@@ -38,9 +38,11 @@ const WEBHOOK_ACTS: &[&str] = &[
      ))",
 ];
 
-/// A lost race with an operator: the host is off the list, the request is gone; or its key stands, and it may not be
-/// deleted.
-const EXPECTED: [&str; 4] = ["TG001", "TG006", "TG007", "TG009"];
+/// A lost race with an operator: the host is off the list, the request is gone.
+const EXPECTED: [&str; 3] = ["TG006", "TG007", "TG009"];
+
+/// The refusal to delete a request whose key stands.
+const KEY_STANDS: &str = "and may not lose it";
 
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
@@ -115,6 +117,7 @@ async fn under_concurrent_actions_each_end_is_delivered_once_without_deadlocks()
                 let sql = act.replace("ONE", &one(&shared, &mut random));
                 if let Err((code, message)) = session.attempt(&sql).await
                     && !EXPECTED.contains(&code.as_str())
+                    && !(code == "TG001" && message.ends_with(KEY_STANDS))
                 {
                     errors.push(format!("{code} {message}: {sql}"));
                 }

@@ -109,7 +109,7 @@ impl Sender {
     /// When the database or every endpoint does not answer.
     pub async fn find(&self, request: RequestId) -> Result<Finding, SenderError> {
         let slots = self.0.store.slots(&[request], false).await?;
-        // A nonce is taken under the request's lease only, which the caller has, or nobody.
+        // A nonce is taken under the request's lease only: the caller has it, or it is held no more.
         let Some(slot) = slots.first() else {
             return Ok(Finding::Never);
         };
