@@ -64,8 +64,9 @@ pub struct ConnectionOptions {
     /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
     #[arg(long, default_value_t = Self::default().head_limit)]
     pub head_limit: usize,
-    /// How long a connection may take for a request's head, or stay idle between requests
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    /// How long a connection may take for a request's head, or stay idle between requests: longer than clients and load
+    /// balancers keep one, so that no request meets the close
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = parse_duration)]
     pub idle_timeout: Duration,
     /// How long a client may stop reading its answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
@@ -80,7 +81,7 @@ impl Default for ConnectionOptions {
         Self {
             connection_limit: 32_768,
             head_limit: 64 * 1024,
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(120),
             write_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
         }

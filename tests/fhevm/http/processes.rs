@@ -130,8 +130,9 @@ async fn serve_answers_until_it_is_stopped() {
     assert!(process.wait().await.unwrap().success());
 }
 
-/// A page that encrypts is silent for twenty seconds.
+/// A page that encrypts is silent for twenty seconds. Common clients keep a connection for ninety: they close it first,
+/// and no request meets the close.
 #[test]
-fn idle_connections_are_kept_for_a_minute() {
-    assert!(ConnectionOptions::default().idle_timeout >= Duration::from_secs(60));
+fn idle_connections_are_kept_longer_than_clients_keep_them() {
+    assert!(ConnectionOptions::default().idle_timeout > Duration::from_secs(90));
 }
