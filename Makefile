@@ -161,7 +161,7 @@ test-book: setup ## Run the commands of the manual, and compare what quickstarts
 
 .PHONY: reference
 reference: setup ## Write the pages of the manual that come from the programs and the database
-	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference::the_lists_from_the_database
+	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference::the_lists_from_the_database house::reference::the_build
 	TIDEGATE_REFERENCE=write cargo test -p tidegate-workers --test processes -- commands
 
 .PHONY: lint

@@ -4,6 +4,8 @@
 //! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod comments;
+mod fitness;
+mod functions;
 mod migrations;
 mod order;
 mod session;
@@ -30,6 +32,9 @@ static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
 
 static MIGRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
+/// The number of this build, and the fingerprint of its SQL.
+const BUILD: &str = include_str!("schema/build");
+
 /// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
 const LOCK_KEY: i64 = 0x7469_6465;
 
@@ -39,7 +44,8 @@ static TIDEGATE: LazyLock<Migrations> = LazyLock::new(|| {
         let name = file.path().file_stem()?.to_str()?;
         Some((name, file.contents_utf8()?))
     });
-    let tidegate = files.fold(Migrations::new("tidegate"), |all, (name, sql)| all.file(name, sql));
+    let new = Migrations::new("tidegate").build(build());
+    let tidegate = files.fold(new, |all, (name, sql)| all.file(name, sql));
     let functions = order::in_order(below(&SQL)).into_iter();
     functions.fold(tidegate, |all, (path, sql)| all.function(path, sql))
 });
@@ -75,6 +81,21 @@ pub enum MigrateError {
         /// The number in its name.
         version: i32,
     },
+    /// A later build of the program has migrated the schema.
+    #[error(
+        "nothing was changed: schema {schema} is of build {build} ({applied}), and this program has build {own}; \
+         migrate with that program or a later one, or with --downgrade"
+    )]
+    Downgrade {
+        /// Its schema.
+        schema: &'static str,
+        /// The build of the schema.
+        build: i32,
+        /// The version that applied it, and when.
+        applied: String,
+        /// The build of this program.
+        own: i32,
+    },
     /// A file of functions failed; the files before it were not kept either.
     #[error("{file} of schema {schema} could not be applied, and no function was changed")]
     Sql {
@@ -102,6 +123,15 @@ impl From<sqlx::Error> for MigrateError {
     }
 }
 
+/// How `migrate` treats what it finds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MigrateOptions {
+    /// Replaces the functions of a later build by this program's.
+    pub downgrade: bool,
+    /// Makes no group role: grants rights to those that are there.
+    pub existing_roles: bool,
+}
+
 /// The result or the plan of `migrate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Migrated {
@@ -126,6 +156,13 @@ fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
     files.chain(folders.flat_map(below)).collect()
 }
 
+/// The number of this build of the schema: each change of the SQL has the next one.
+#[must_use]
+pub fn build() -> i32 {
+    let (number, _) = BUILD.split_once(' ').expect("a number and a fingerprint of it");
+    number.parse().expect("a number")
+}
+
 /// A fingerprint of every migration and every file below `sql/`: databases with the same one have the same schema.
 #[must_use]
 pub fn fingerprint() -> String {
@@ -148,13 +185,29 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
 ///
 /// As [`migrate`]; a database that has a program's migration with another text is refused before anything changes.
 pub async fn migrate_with(url: &str, programs: &[Migrations]) -> Result<Migrated, MigrateError> {
+    migrate_as(url, programs, MigrateOptions::default()).await
+}
+
+/// As [`migrate_with`], with options.
+///
+/// # Errors
+///
+/// As there.
+pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOptions) -> Result<Migrated, MigrateError> {
     programs.iter().try_for_each(Migrations::check_name)?;
+    let all: Vec<&Migrations> = [&*TIDEGATE].into_iter().chain(programs).collect();
     let mut session = Session::open(url).await?;
     session.lock().await?;
-    session.check_fitness().await?;
+    session.check_fitness(&all).await?;
+    if options.existing_roles {
+        session.make_no_role().await?;
+    }
     let mut sets = Vec::new();
-    for set in [&*TIDEGATE].into_iter().chain(programs) {
+    for set in all {
         sets.push((set, session.pending(set).await?));
+        if !options.downgrade {
+            session.check_build(set).await?;
+        }
     }
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;

@@ -193,9 +193,12 @@ impl Store {
 
     /// Makes sure that a schema is applied; returns whether the database is read-only.
     async fn check_schema(&self) -> Result<bool> {
-        let applied: Option<(String, bool)> = run!(self, fetch_optional query_as "ready.sql"())?;
-        let (applied, is_read_only) =
+        let applied: Option<(String, bool, Option<String>)> = run!(self, fetch_optional query_as "ready.sql"())?;
+        let (applied, is_read_only, missing) =
             applied.ok_or_else(|| StoreError::NotMigrated("its schema was never applied whole".to_owned()))?;
+        if let Some(missing) = missing {
+            return Err(StoreError::NotMigrated(format!("missing: {missing}")));
+        }
         let own = schema::fingerprint();
         if applied != own {
             tracing::debug!(applied, own, "the schema is of another build");

@@ -49,6 +49,7 @@ mod database {
     pub mod passwords;
     pub mod pooler;
     pub mod private_cluster;
+    pub mod schemas;
     pub mod surroundings;
     pub mod tls;
 }

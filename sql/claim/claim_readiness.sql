@@ -12,12 +12,12 @@ create or replace function tidegate.claim_readiness(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
   returns setof tidegate.claimed_request language plpgsql security definer
-  set tidegate.announced = on
 as $$
 declare
   v_limits  tidegate.claim_limits;
   v_taken   tidegate.taken_messages;
   v_claimed integer;
+  v_done    text; -- for an assignment, which costs less than a statement
 begin
   v_limits := tidegate_internal.claim_limits(claim_readiness.queue, 'readiness', batch, lease_for, kinds);
   if v_limits.batch <= 0 then
@@ -37,6 +37,7 @@ begin
 
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
+  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
   return query
     with claimed as (
       update tidegate.request as r
@@ -67,6 +68,7 @@ begin
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
+  v_done := set_config('tidegate.announced', '', true);
   perform tidegate_internal.claim_finish(
     claim_readiness.queue, 'readiness', worker, lease_for, v_claimed, v_limits, v_taken
   );

@@ -14,12 +14,12 @@ create or replace function tidegate.claim_tx(
   queue text, worker text, batch integer, lease_for interval, kinds text[] default null
 )
   returns setof tidegate.claimed_request language plpgsql security definer
-  set tidegate.announced = counted
 as $$
 declare
   v_limits  tidegate.claim_limits;
   v_taken   tidegate.taken_messages;
   v_claimed integer;
+  v_counted constant text := current_setting('tidegate.counted', true);
   v_done    text; -- for an assignment, which costs less than a statement
 begin
   v_limits := tidegate_internal.claim_limits(claim_tx.queue, 'tx', batch, lease_for, kinds);
@@ -40,6 +40,8 @@ begin
 
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
+  v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
+  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
   return query
     with claimed as (
       update tidegate.request as r
@@ -90,6 +92,8 @@ begin
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.place;
   get diagnostics v_claimed = row_count;
+  v_done := set_config('tidegate.announced', '', true);
+  v_done := set_config('tidegate.counted', v_counted, true);
   v_done := tidegate_internal.claim_finish(claim_tx.queue, 'tx', worker, lease_for, v_claimed, v_limits, v_taken);
 end;
 $$;

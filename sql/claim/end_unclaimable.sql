@@ -6,7 +6,6 @@
 -- and taken their messages.
 create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fates text[])
   returns void language sql
-  set tidegate.announced = on
 as $$
   update tidegate.request as r
   set

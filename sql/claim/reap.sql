@@ -11,7 +11,6 @@ create or replace function tidegate_internal.reap(
   out msg_ids bigint[], out ids uuid[], out reaped boolean
 )
   language plpgsql
-  set tidegate.announced = ''
 as $$
 declare
   v_claim tidegate.claim;

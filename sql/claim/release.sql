@@ -5,7 +5,6 @@
 -- from the result was not this holder's any more.
 create or replace function tidegate.release(leases tidegate.lease[])
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
-  set tidegate.announced = ''
 as $$
 declare
   v_held  record;

@@ -18,31 +18,28 @@ from (
      $q$),
     ('guard_switched_off',
      'Tidegate''s triggers are there, none of an earlier version is, and every trigger is switched on', null, $q$
-select coalesce(g.name, t.name) as id
-from unnest(array[
-  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota',
-  'gate record_config_change', 'gate record_config_truncate', 'gate record_gate_change', 'gate submit_terms',
-  'kind kind_callback', 'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
-  'kind kind_fits_policies', 'kind record_config_change', 'kind record_config_truncate',
-  'kind submit_terms', 'policy kind_fits_policies', 'policy policy_budget',
-  'policy policy_removal', 'policy policy_version', 'policy record_config_change', 'policy record_config_truncate',
-  'policy submit_terms', 'queue queue_branches', 'queue queue_guard', 'queue queue_storage',
-  'queue record_config_change', 'queue record_config_truncate', 'queue submit_terms',
-  'request request_entry', 'request request_guard', 'request request_guard_of_updates',
-  'request request_history_of_updates', 'request request_is_never_truncated', 'request request_removal',
-  'response_backoff record_config_change', 'response_backoff record_config_truncate', 'setting record_config_change',
-  'setting record_config_truncate', 'setting submit_terms', 'webhook_host webhook_host_secret'
-]) as g(name)
+select coalesce(m.name, t.name) as id
+from (
+  select o.key as name
+  from tidegate.schema_state as s
+  cross join lateral jsonb_each(s.objects) as o
+  where s.schema = 'tidegate' and o.key like 'trigger %'
+) as m
 full join (
   select
-    c.relname || ' ' || t.tgname as name, t.tgenabled in ('O', 'A') as is_on,
+    format('trigger %I on tidegate.%I', t.tgname, c.relname) as name, t.tgenabled in ('O', 'A') as is_on,
     p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace) as is_ours
   from pg_catalog.pg_trigger as t
   join pg_catalog.pg_class as c on c.oid = t.tgrelid
   join pg_catalog.pg_proc as p on p.oid = t.tgfoid
-  where c.relnamespace = 'tidegate'::regnamespace
-) as t on t.name = g.name
-where t.name is null or not t.is_on or g.name is null and t.is_ours
+  where c.relnamespace = 'tidegate'::regnamespace and t.tgparentid = 0
+) as t on t.name = m.name
+where t.name is null or not t.is_on or m.name is null and t.is_ours
+     $q$),
+    ('schema_changed', 'functions, views, grants and roles are as this version of the schema has them', null, $q$
+select concat_ws(' ', c.object, c.change) as id
+from tidegate.schema_changes() as c
+where c.object not like 'trigger %' or c.schema <> 'tidegate'
      $q$),
     ('queue_function_outdated',
      'each function that reads or writes queues'' tables has the same branch for every queue', null,

@@ -18,6 +18,8 @@
 --   version: The version of Tidegate that applied them.
 --   applied_at: When.
 --   checks: A program's checks for doctor: their names, rules and queries.
+--   build: The number of that version's SQL: a later build has a higher one.
+--   objects: The functions, triggers, views, grants and group roles that migrate left, each with a digest.
 
 -- table schema_history: The migrations applied, one row each; written by migrate.
 --   version: The number of the migration.

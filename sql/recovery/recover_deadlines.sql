@@ -16,7 +16,6 @@ create or replace function tidegate.recover_deadlines(
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
-  set tidegate.announced = ''
 as $$
 declare
   v_now    timestamptz := tidegate.clock();

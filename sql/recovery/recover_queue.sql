@@ -7,7 +7,6 @@
 -- fresh one.
 create or replace function tidegate_internal.recover_queue(p_found record)
   returns bigint language plpgsql
-  set tidegate.announced = ''
 as $$
 declare
   v_sequence   constant regclass := tidegate_internal.queue_sequence(p_found.target_queue);

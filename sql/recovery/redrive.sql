@@ -24,7 +24,6 @@ create or replace function tidegate.redrive(
 )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
-  set tidegate.announced = ''
 as $$
 declare
   v_found    record;

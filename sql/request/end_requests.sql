@@ -13,7 +13,6 @@ create or replace function tidegate_internal.end_requests(
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
   set plan_cache_mode = force_generic_plan
-  set tidegate.announced = on
 as $$
 declare
   v_seen  record;

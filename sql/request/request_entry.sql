@@ -1,8 +1,8 @@
 -- request_entry: Trigger on request: counts each request that is inserted by hand, and stores its event; refuses one
 -- that is incomplete, has a history, or enters where `transition_rule` lets none enter (TG001).
 --
--- After the insert, because `on conflict` or another trigger may prevent it. Skipped under `tidegate.announced =
--- counted`: functions that submit insert legal rows and count them themselves.
+-- After the insert, because `on conflict` or another trigger may prevent it. Skipped while `tidegate.counted` is the id
+-- of the transaction: functions that submit insert legal rows and count them themselves.
 create or replace function tidegate_internal.request_entry()
   returns trigger language plpgsql as $$
 declare
@@ -47,5 +47,5 @@ $$;
 -- PostgreSQL parses a trigger's condition at each statement, so a submission has this trigger only.
 create or replace trigger request_entry
   after insert on tidegate.request
-  for each row when (current_setting('tidegate.announced', true) is distinct from 'counted')
+  for each row when (current_setting('tidegate.counted', true) is distinct from pg_current_xact_id()::text)
   execute function tidegate_internal.request_entry();

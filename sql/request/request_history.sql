@@ -6,9 +6,9 @@
 -- awaited, what is known of the sends of a request that ended without an answer, and writes a delivery for each request
 -- that ended and has a callback URL; so hand edits have all three.
 --
--- Skipped under `tidegate.announced = counted`: `claim_tx` makes only legal transitions, keeps them in the rows, and
--- counts them itself; but inside another trigger it leaves the count to this one, which cannot tell its updates from
--- those of that trigger.
+-- Skipped while `tidegate.counted` is the id of the transaction: `claim_tx` makes only legal transitions, keeps them in
+-- the rows, and counts them itself; but inside another trigger it leaves the count to this one, which cannot tell its
+-- updates from those of that trigger.
 create or replace function tidegate_internal.request_history()
   returns trigger language plpgsql as $$
 declare
@@ -21,7 +21,7 @@ declare
   v_steps    record;
   v_answered uuid[];
 begin
-  if current_setting('tidegate.announced', true) = 'counted' and pg_trigger_depth() = 1 then
+  if current_setting('tidegate.counted', true) = pg_current_xact_id()::text and pg_trigger_depth() = 1 then
     return null;
   end if;
 

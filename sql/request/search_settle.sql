@@ -1,7 +1,8 @@
--- search_settle: For workers: what a search for the receipt of an unresolved request has found: receipt or never.
--- Returns resolved, noted (a receipt without a response: the downstream took it, which does not say that it executed
--- it) or dropped (the downstream has said so by now, or it was repeated).
+-- search_settle: For workers: what a search for the receipt of an unresolved request has found: receipt, answered or
+-- never. Returns resolved, noted (a receipt without a response: the downstream took it, which does not say that it
+-- executed it) or dropped (the downstream has said so by now, or it was repeated).
 --
+-- `answered` is a receipt whose response cannot be stored: the request was executed, and nothing of the answer is kept.
 -- `never` is the downstream's promise that it has not executed the request and will not. A search that finds nothing
 -- proves nothing, and is not settled. Raises TG007 for another word.
 create or replace function tidegate.search_settle(
@@ -9,9 +10,9 @@ create or replace function tidegate.search_settle(
 )
   returns text language plpgsql security definer as $$
 begin
-  if search_settle.finding in ('receipt', 'never') is not true then
+  if search_settle.finding in ('receipt', 'answered', 'never') is not true then
     raise exception using errcode = 'TG007',
-      message = format('a search finds ''receipt'' or ''never'', not %L', search_settle.finding);
+      message = format('a search finds ''receipt'', ''answered'' or ''never'', not %L', search_settle.finding);
   end if;
   perform from tidegate.request as r where r.id = search_settle.id for update;
   if not exists (
@@ -21,8 +22,10 @@ begin
   ) then
     return 'dropped';
   end if;
-  if search_settle.finding = 'never' then
-    perform from tidegate_internal.resolve_requests(array[search_settle.id], 'no', 'search');
+  if search_settle.finding <> 'receipt' then
+    perform from tidegate_internal.resolve_requests(
+      array[search_settle.id], case search_settle.finding when 'never' then 'no' else 'yes' end, 'search'
+    );
     return 'resolved';
   end if;
   perform tidegate_internal.note_receipt(search_settle.id, search_settle.reference, search_settle.response, 'search');

@@ -10,11 +10,11 @@
 -- polls, streams and every attempt of a webhook show the same.
 create or replace function tidegate_internal.apply_response(p_id uuid, p_response jsonb, p_part text, p_accept boolean)
   returns text language plpgsql
-  set tidegate.announced = on
 as $$
 declare
   v_request tidegate.request;
   v_cause   text;
+  v_done    text; -- for an assignment, which costs less than a statement
 begin
   select * into v_request from tidegate.request as r where r.id = p_id and r.req_status = 'receipt_received';
   if not found then
@@ -42,6 +42,7 @@ begin
     end if;
   end if;
 
+  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
   update tidegate.request as r
   set
     previous_status = r.req_status, transition_no = r.transition_no + 1, cause = v_cause,
@@ -64,6 +65,7 @@ begin
       end
     end
   where r.id = p_id;
+  v_done := set_config('tidegate.announced', '', true);
   if v_cause = 'verdict_rejected' then
     perform from tidegate_internal.establish(array[p_id], 'yes', 'response');
     return 'rejected';

@@ -5,7 +5,6 @@
 -- TG007 for a threshold below one.
 create or replace function tidegate.set_response_threshold(lease tidegate.lease, threshold integer)
   returns boolean language plpgsql security definer
-  set tidegate.announced = ''
 as $$
 begin
   if (set_response_threshold.threshold > 0) is not true then

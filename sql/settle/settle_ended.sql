@@ -5,7 +5,6 @@ create or replace function tidegate_internal.settle_ended(
   p_leases tidegate.lease[], p_errors jsonb[], p_from tidegate.request_status, p_took_ms integer[], p_hedges integer[]
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql
-  set tidegate.announced = on
 as $$
 declare
   v_cause constant text := case p_from when 'queued' then 'readiness_failed' else 'rejected' end;

@@ -9,13 +9,13 @@ create or replace function tidegate.settle_passed(
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
   language plpgsql security definer
-  set tidegate.announced = on
 as $$
 declare
   v_held     record;
   v_moved    record;
   v_tx_queue text;
   v_wake     boolean;
+  v_done     text; -- for an assignment, which costs less than a statement
 begin
   select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
@@ -30,6 +30,7 @@ begin
     group by k.tx_queue
     order by k.tx_queue
   ) as q;
+  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
     select
@@ -58,6 +59,7 @@ begin
     array_agg(m.token) as tokens, array_agg(m.claimed) as claimed
   into v_moved
   from (select m.* from moved as m order by m.done) as m;
+  v_done := set_config('tidegate.announced', '', true);
 
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop

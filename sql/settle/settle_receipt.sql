@@ -13,7 +13,6 @@ create or replace function tidegate.settle_receipt(
   took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
-  set tidegate.announced = on
 as $$
 declare
   v_queue constant text := tidegate_internal.lease_queue(leases);
@@ -23,6 +22,7 @@ declare
   v_taken uuid[];
   v_other record;
   v_moved record;
+  v_done  text; -- for an assignment, which costs less than a statement
 begin
   if array_remove(refs, null) <> '{}' then
     -- A response by reference searches for its request under the same lock: without it both could miss each other.
@@ -53,6 +53,7 @@ begin
   end if;
 
   v_now := tidegate.clock();
+  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
   with moved as (
     update tidegate.request as r
     set
@@ -98,6 +99,7 @@ begin
     array_agg(m.tx_in_flight_at) as claimed, count(*) < coalesce(cardinality(leases), 0) as some_are_late
   into v_moved
   from moved as m;
+  v_done := set_config('tidegate.announced', '', true);
   if v_moved.some_are_late then
     perform tidegate_internal.settle_late(leases, null, refs, responses);
   end if;
@@ -130,6 +132,7 @@ begin
     end if;
     perform tidegate_internal.apply_inbox(v_moved.waiting);
     if true = any(v_moved.answers) then
+      v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
       -- All of them in one statement, after the responses that came earlier.
       with answered as (
         update tidegate.request as r
@@ -144,6 +147,7 @@ begin
       select m.id, responses[m.place], true
       from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
       where m.is_answer and m.id not in (select a.id from answered as a);
+      v_done := set_config('tidegate.announced', '', true);
     end if;
   end if;
   perform tidegate_internal.record_calls(

@@ -16,7 +16,6 @@ create or replace function tidegate.settle_snooze(
   took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
-  set tidegate.announced = ''
 as $$
 declare
   v_held  record;

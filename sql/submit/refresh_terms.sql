@@ -24,11 +24,11 @@ select tidegate_internal.constraint_trigger(
   'submit_terms', s.name, s.changes, 'execute function tidegate_internal.refresh_terms()'
 )
 from (values
-  ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'),
-  ('policy', 'insert or update or delete'),
+  ('kind', 'insert or delete or update'), ('queue', 'insert or delete or update'),
+  ('policy', 'insert or delete or update'),
   ('setting', 'update'), ('breaker', 'insert or delete'),
   -- Not when a gate closes or opens.
-  ('gate', 'insert or update of queue, kind, submitter, mode, high_water, forced or delete')
+  ('gate', 'insert or delete or update of queue, kind, submitter, mode, high_water, forced')
 ) as s(name, changes);
 
 -- `migrate` may have changed `wanted_terms`.

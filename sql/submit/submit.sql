@@ -22,7 +22,6 @@ create or replace function tidegate.submit(
   language plpgsql security definer
   -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
-  set tidegate.announced = counted
   set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -47,16 +46,18 @@ declare
   v_head       bigint;
   v_surveyed   bigint;
   v_number     bigint;
+  v_counted    text;
+  v_done       text;
 begin
   <<plain>>
   begin
     select
       tidegate_internal.uuid_v7(v_now), 'accepted', 'processing'::tidegate.request_status, t.queue, t.flow, t.gate,
       t.high_water, t.deadline, t.response_threshold, t.has_breaker or t.has_quotas, t.min_seconds, t.max_seconds,
-      t.eta_first, t.eta_each, t.eta_below
+      t.eta_first, t.eta_each, t.eta_below, current_setting('tidegate.counted', true)
     into
       id, outcome, req_status, queue, v_flow, v_gate, v_high_water, v_deadline, v_threshold, v_has_more, v_min, v_max,
-      v_eta_first, v_eta_each, v_eta_below
+      v_eta_first, v_eta_each, v_eta_below, v_counted
     from tidegate.submit_terms as t
     where t.kind = submit.kind and (select e.state from tidegate.gate as e where e.name = t.gate) = 'accepting'
       and submit.not_before is null and submit.admission = 'enforce' and submit.payload is not null
@@ -128,6 +129,7 @@ begin
       retry_after_seconds := greatest(
         v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
       );
+      v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
       with counted as (
         insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
         values (submit.kind, 'processing', 1, 1)
@@ -139,6 +141,7 @@ begin
         submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_number, v_now, v_now,
         v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload
       );
+      v_done := set_config('tidegate.counted', v_counted, true);
       if queue_position = 0 then
         perform pg_notify('tidegate_queue', queue);
       end if;

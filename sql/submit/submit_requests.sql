@@ -24,7 +24,6 @@ create or replace function tidegate_internal.submit_requests(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  set tidegate.announced = counted
 as $$
 declare
   v_count        constant integer := coalesce(cardinality(p_payloads), 0);
@@ -61,6 +60,8 @@ declare
   v_wait         integer;
   v_now          timestamptz := tidegate.clock();
   v_etas         tidegate.retry_after[];
+  v_counted      text;
+  v_done         text; -- for an assignment, which costs less than a statement
 begin
   select * into v_kind from tidegate.kind as k where k.name = p_kind;
   v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
@@ -213,6 +214,8 @@ begin
       v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
+    v_counted := current_setting('tidegate.counted', true);
+    v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
       deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
@@ -226,6 +229,7 @@ begin
     from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
+    v_done := set_config('tidegate.counted', v_counted, true);
     insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
     values (p_kind, v_status, v_enters, v_enters);
     if v_terms.has_quota then

@@ -4,7 +4,6 @@
 -- it has ended: its delivery has been decided. Raises TG006 for an unknown request.
 create or replace function tidegate.set_callback(id uuid, url text)
   returns boolean language plpgsql security definer
-  set tidegate.announced = ''
 as $$
 begin
   perform tidegate_internal.require_callback(set_callback.url);

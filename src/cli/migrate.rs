@@ -2,16 +2,28 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{GlobalArgs, print_json};
-use crate::schema;
+use crate::schema::{self, MigrateOptions};
 
 #[derive(Debug, Args)]
 pub(super) struct Migrate {
     /// Only list what would be done
     #[arg(long)]
     dry_run: bool,
+    /// Replace the functions of a later build of the program by this program's
+    #[arg(long)]
+    downgrade: bool,
+    /// Which of the four group roles to have: make those that are missing, or take only those that exist
+    #[arg(long, value_enum, default_value_t = Roles::Make)]
+    roles: Roles,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Roles {
+    Make,
+    Existing,
 }
 
 impl Migrate {
@@ -21,7 +33,11 @@ impl Migrate {
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url).await?, "would apply")
         } else {
-            (schema::migrate(&location.url).await?, "applied")
+            let options = MigrateOptions {
+                downgrade: self.downgrade,
+                existing_roles: self.roles == Roles::Existing,
+            };
+            (schema::migrate_as(&location.url, &[], options).await?, "applied")
         };
         if json {
             return print_json(&done);

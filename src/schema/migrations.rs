@@ -16,6 +16,7 @@ pub struct Migrations {
     files: Vec<(&'static str, &'static str)>,
     pub(super) functions: Vec<(&'static str, &'static str)>,
     checks: Vec<(&'static str, &'static str)>,
+    pub(super) build: i32,
 }
 
 /// A file that is applied once.
@@ -43,7 +44,16 @@ impl Migrations {
             files,
             functions,
             checks,
+            build: 0,
         }
+    }
+
+    /// The number of this build of the SQL: higher than that of any earlier build. A program does not replace the functions
+    /// of a later build, unless it is told to.
+    #[must_use]
+    pub fn build(mut self, number: i32) -> Self {
+        self.build = number;
+        self
     }
 
     /// A migration: SQL that is applied once, in a transaction of its own, in the order of the versions. Its name has its

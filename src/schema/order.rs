@@ -23,6 +23,21 @@ pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
     order.into_iter().map(|place| files[place]).collect()
 }
 
+/// The names, with their schemas, of the functions, procedures and views that a file of `schema` makes.
+pub(super) fn made_by(sql: &str, schema: &str) -> Vec<String> {
+    let code = without_bodies(sql);
+    let made = code.split("create or replace ").skip(1).filter_map(|statement| {
+        let mut words = statement.split_whitespace();
+        words
+            .next()
+            .filter(|sort| matches!(*sort, "function" | "procedure" | "view"))?;
+        let name = words.next()?.split('(').next()?;
+        let (of, _) = name.split_once('.')?;
+        (of.strip_suffix("_internal").unwrap_or(of) == schema).then(|| name.to_owned())
+    });
+    made.collect()
+}
+
 fn visit(
     place: usize,
     read: &[Read],

@@ -14,27 +14,7 @@ use crate::database;
 pub(super) const APPLICATION_NAME: &str = "tidegate migrate";
 
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
-const LOCK_TIMEOUT: &str = "100ms";
-
-/// Locks on the tables of a schema that do not block writers, so they may wait: an automatic vacuum yields only to a
-/// session that waits for a second.
-fn keep_vacuum_away(schema: &str) -> String {
-    format!(
-        "do $$
-         declare
-           v_table regclass;
-         begin
-           for v_table in
-             select c.oid
-             from pg_class as c
-             where c.relnamespace = '{schema}'::regnamespace and c.relkind in ('r', 'p')
-             order by c.oid
-           loop
-             execute format('lock table only %s in share update exclusive mode', v_table);
-           end loop;
-         end $$"
-    )
-}
+pub(super) const LOCK_TIMEOUT: &str = "100ms";
 
 /// The time for which locks are tried again.
 const RETRY_LIMIT: Duration = Duration::from_secs(60);
@@ -51,6 +31,13 @@ impl StatementError {
     fn is_for_a_lock(&self) -> bool {
         let code = self.0.as_database_error().and_then(|error| error.code());
         matches!(code.as_deref(), Some("55P03" | "40P01"))
+    }
+
+    /// Whether its cause was that the database has an object of this name with another signature: another result, other
+    /// columns, or several of the name.
+    pub(super) fn is_for_a_signature(&self) -> bool {
+        let code = self.0.as_database_error().and_then(|error| error.code());
+        matches!(code.as_deref(), Some("42P13" | "42P16" | "42725" | "P0003"))
     }
 }
 
@@ -84,7 +71,7 @@ fn is_for_a_lock(error: &MigrateError) -> bool {
 
 /// The connection of `migrate`. Its lock lasts as long as it does.
 pub(super) struct Session {
-    connection: PgConnection,
+    pub(super) connection: PgConnection,
 }
 
 impl Session {
@@ -101,25 +88,20 @@ impl Session {
         Ok(session)
     }
 
-    /// Refuses a database on which a later migration would fail.
-    pub(super) async fn check_fitness(&mut self) -> Result<(), MigrateError> {
-        let settings = "select current_setting('server_encoding'), current_setting('server_version_num')::integer,
-                          current_setting('server_version'), current_setting('transaction_read_only') = 'on'";
-        let (encoding, number, version, is_read_only): (String, i32, String, bool) =
-            sqlx::query_as(settings).fetch_one(&mut self.connection).await?;
-        let reason = if encoding != "UTF8" {
-            format!(
-                "the database's encoding is {encoding}, and payloads are JSON of any language: \
-                 create database … template template0 encoding 'UTF8'"
-            )
-        } else if number < 140_000 {
-            format!("this is PostgreSQL {version}, and 14 is the oldest that Tidegate runs on")
-        } else if is_read_only {
-            "the database is read-only: a standby, or set so".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(MigrateError::Unfit(reason))
+    /// Lets the session's SQL make no group role.
+    pub(super) async fn make_no_role(&mut self) -> Result<(), MigrateError> {
+        self.batch("select set_config('tidegate.roles', 'existing', false)")
+            .await
+    }
+
+    /// Whether the database keeps what `migrate` has made: those of early versions do not.
+    pub(super) async fn has_objects(&mut self) -> Result<bool, MigrateError> {
+        self.value(
+            "select exists (
+               select from pg_attribute where attrelid = to_regclass('tidegate.schema_state') and attname = 'objects'
+             )",
+        )
+        .await
     }
 
     /// Makes a schema and the table of its migrations.
@@ -187,7 +169,7 @@ impl Session {
         self.value(
             "select coalesce(string_agg(h.holder, ', '), 'they have ended')
                  from (
-                   select format('process %s (%s, in a transaction for %s s)', a.pid,
+                   (select format('process %s (%s, in a transaction for %s s)', a.pid,
                      coalesce(nullif(a.application_name, ''), a.usename::text, '?'),
                      round(extract(epoch from clock_timestamp() - a.xact_start))) as holder
                    from pg_stat_activity as a
@@ -198,18 +180,59 @@ impl Session {
                      where l.pid = a.pid and l.granted and c.relnamespace::regnamespace::text !~ '^(pg_.*|information_schema)$'
                    )
                    order by a.xact_start
+                   limit 5)
+                   union all
+                   select format('prepared transaction %s (%s, for %s s: commit prepared or rollback prepared)', p.gid, p.owner,
+                     round(extract(epoch from clock_timestamp() - p.prepared)))
+                   from pg_prepared_xacts as p
+                   where p.database = current_database() and exists (
+                     select
+                     from pg_locks as x
+                     join pg_locks as l on l.virtualtransaction = x.virtualtransaction and l.pid is null
+                     join pg_class as c on c.oid = l.relation
+                     where x.locktype = 'transactionid' and x.transactionid = p.transaction and x.pid is null
+                       and c.relnamespace::regnamespace::text !~ '^(pg_.*|information_schema)$'
+                   )
                    limit 5
                  ) as h",
         )
         .await
     }
 
-    /// Waits for any other `migrate` of this database.
+    /// Waits for any other `migrate` of this database, and says so. Gives up only if the holder of the lock is something
+    /// else.
     pub(super) async fn lock(&mut self) -> Result<(), MigrateError> {
-        self.batch(&format!(
-            "set lock_timeout = 0; select pg_advisory_lock({LOCK_KEY}); set lock_timeout = '{LOCK_TIMEOUT}'"
-        ))
-        .await
+        let began = Instant::now();
+        let mut told = None;
+        while !self
+            .value::<bool>(&format!("select pg_try_advisory_lock({LOCK_KEY})"))
+            .await?
+        {
+            let holder: Option<(bool, String)> = sqlx::query_as(
+                "select a.application_name = $1, format('process %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text, '?'))
+                 from pg_locks as l
+                 join pg_stat_activity as a on a.pid = l.pid
+                 where l.locktype = 'advisory' and l.granted and l.database = (select oid from pg_database where datname = current_database())
+                   and l.classid = ($2::bigint >> 32)::oid and l.objid = ($2::bigint & 4294967295)::oid and l.objsubid = 1",
+            )
+            .bind(APPLICATION_NAME)
+            .bind(LOCK_KEY)
+            .fetch_optional(&mut self.connection)
+            .await?;
+            if let Some((is_migrate, holder)) = holder {
+                if !is_migrate && began.elapsed() >= RETRY_LIMIT {
+                    return Err(MigrateError::Locked(format!(
+                        "{holder}, with the advisory lock of `migrate`"
+                    )));
+                }
+                if told.as_ref() != Some(&holder) {
+                    tracing::warn!(holder, "waiting for the advisory lock of `migrate`");
+                    told = Some(holder);
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
     }
 
     pub(super) async fn batch(&mut self, sql: &str) -> Result<(), MigrateError> {
@@ -227,54 +250,10 @@ impl Session {
             .await
     }
 
-    async fn value<T>(&mut self, sql: &str) -> Result<T, MigrateError>
+    pub(super) async fn value<T>(&mut self, sql: &str) -> Result<T, MigrateError>
     where
         T: for<'r> sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres> + Send + Unpin,
     {
         Ok(sqlx::query_scalar(sql).fetch_one(&mut self.connection).await?)
-    }
-
-    /// Whether the functions differ from those applied last.
-    pub(super) async fn needs_sql(&mut self, set: &Migrations) -> Result<bool, MigrateError> {
-        if !self.exists("tidegate.schema_state").await? {
-            return Ok(true);
-        }
-        let applied: Option<String> =
-            sqlx::query_scalar("select fingerprint from tidegate.schema_state where schema = $1")
-                .bind(set.schema)
-                .fetch_optional(&mut self.connection)
-                .await?;
-        Ok(applied != Some(set.fingerprint()))
-    }
-
-    /// Applies every function in one transaction, with the fingerprint and the checks.
-    pub(super) async fn apply_sql(&mut self, set: &Migrations) -> Result<(), MigrateError> {
-        let schema = set.schema;
-        let mut transaction = self.connection.begin().await?;
-        let settings = format!(
-            "set local client_min_messages = warning; set local check_function_bodies = off;
-             set local lock_timeout = '5s'; {}; set local lock_timeout = '{LOCK_TIMEOUT}'",
-            keep_vacuum_away(schema)
-        );
-        transaction.execute(settings.as_str()).await?;
-        for &(file, sql) in &set.functions {
-            let statements = comments::added_to(sql, schema);
-            let applied = transaction.execute(statements.as_str()).await;
-            applied.map_err(|error| MigrateError::Sql {
-                schema,
-                file,
-                source: error.into(),
-            })?;
-        }
-        transaction.execute("select tidegate.make_partitions()").await?;
-        let state =
-            "insert into tidegate.schema_state as s (schema, fingerprint, version, checks) values ($1, $2, $3, $4)
-             on conflict (schema) do update
-             set fingerprint = excluded.fingerprint, version = excluded.version, checks = excluded.checks,
-               applied_at = clock_timestamp()";
-        let stored = sqlx::query(state).bind(schema).bind(set.fingerprint());
-        let stored = stored.bind(env!("CARGO_PKG_VERSION")).bind(set.checks());
-        stored.execute(&mut *transaction).await?;
-        Ok(transaction.commit().await?)
     }
 }

@@ -13,7 +13,7 @@ use super::{
     columns::{Columns, count, from_milliseconds},
 };
 use crate::{
-    error::Result,
+    error::{Result, StoreError},
     request::{Executed, Phases, Request, RequestId, Status},
     stage::Receipt,
 };
@@ -153,16 +153,21 @@ impl Store {
     }
 
     /// Stores what a search has found, a receipt, or the downstream's promise never to execute the request:
-    /// `tidegate.search_settle`. Returns `resolved`, `noted` or `dropped`.
+    /// `tidegate.search_settle`. Of a response that cannot be stored, that it is there. Returns `resolved`, `noted` or
+    /// `dropped`.
     ///
     /// # Errors
     ///
-    /// A response that cannot be stored, a database error.
+    /// A database error.
     pub async fn search_settle(&self, id: RequestId, receipt: Option<&Receipt>) -> Result<String> {
-        let found = receipt.map_or("never", |_| "receipt");
         let reference = receipt.and_then(|receipt| receipt.reference.as_deref());
-        let response = receipt.and_then(|receipt| receipt.response.as_ref()).map(Json);
-        run!(self, fetch_one query_scalar "search_settle.sql"(id.0, found, reference, response))
+        let response = receipt.and_then(|receipt| receipt.response.as_ref());
+        let settle = async |finding: &str, reference: Option<&str>, response: Option<Json<_>>| run!(self, fetch_one query_scalar "search_settle.sql"(id.0, finding, reference, response));
+        let found = receipt.map_or("never", |_| "receipt");
+        match settle(found, reference, response.map(Json)).await {
+            Err(StoreError::Unstorable(_)) if response.is_some() => settle("answered", None, None).await,
+            settled => settled,
+        }
     }
 
     /// Says whether a request was executed, and how that is known: `tidegate.resolve`. As an operator, or for the

@@ -98,12 +98,6 @@ impl TlsServer {
         cluster
             .execute(&[
                 "create role owner login password 'correct-horse'",
-                // From version 15 on, the settings of functions need this right.
-                "do $$ begin
-                   if current_setting('server_version_num')::integer >= 150000 then
-                     execute 'grant set on parameter \"tidegate.announced\" to owner';
-                   end if;
-                 end $$",
                 "create database tls owner owner",
                 "alter system set ssl = on",
                 "alter system set ssl_ca_file = 'root.crt'",

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeSet, env, fs};
 
+use tidegate::schema;
+
 use crate::support::TestDatabase;
 
-use super::tidy::{files, root};
+use super::tidy::{files, git, root};
 
 const BEGINNING: &str = "\
 # Lists from the database
@@ -116,6 +118,28 @@ async fn the_lists_from_the_database_are_those_of_the_database() {
         Ok("write") => fs::write(path, page).unwrap(),
         _ => assert_eq!(fs::read_to_string(path).unwrap(), page, "run `make reference`"),
     }
+}
+
+/// `migrate` refuses to put the functions of an earlier build in the place of those of a later one, so each change of the
+/// SQL that is committed is a build.
+#[test]
+fn the_build_has_a_number_of_its_own() {
+    let path = root().join("src/schema/build");
+    let fingerprint = schema::fingerprint();
+    if env::var("TIDEGATE_REFERENCE").as_deref() == Ok("write") {
+        let committed = git(&["show", "HEAD:src/schema/build"]);
+        let (number, of) = committed.trim().split_once(' ').unwrap_or(("0", ""));
+        let number: i32 = number.parse().unwrap();
+        let build = if of == fingerprint { number } else { number + 1 };
+        fs::write(path, format!("{build} {fingerprint}\n")).unwrap();
+        return;
+    }
+    let build = format!("{} {fingerprint}\n", schema::build());
+    assert_eq!(
+        fs::read_to_string(path).unwrap(),
+        build,
+        "the SQL has changed: run `make reference`"
+    );
 }
 
 /// The words in code font in the first column of the table below this header.

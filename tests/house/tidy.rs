@@ -286,13 +286,15 @@ fn the_map_shows_every_room() {
     assert_eq!(of("tests"), others.collect());
 }
 
+/// What git prints; nothing where there is no repository.
+pub fn git(arguments: &[&str]) -> String {
+    let output = Command::new("git").arg("-C").arg(root()).args(arguments).output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8(output.stdout).unwrap())
+}
+
 /// The migrations that a release has are part of every database that it made.
 #[test]
 fn migrations_of_a_release_stay_as_they_are() {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(root()).args(arguments).output();
-        output.map_or_else(|_| String::new(), |output| String::from_utf8(output.stdout).unwrap())
-    };
     for tag in git(&["tag", "--list", "v*"]).lines() {
         let changed = git(&["diff", "--name-status", "--no-renames", tag, "--", "migrations"]);
         let changed: Vec<_> = changed.lines().filter(|line| !line.starts_with('A')).collect();

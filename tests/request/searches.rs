@@ -104,6 +104,7 @@ async fn what_a_search_finds_decides_about_the_key() {
         ("'receipt', null, '7'", "resolved", "yes search replayed"),
         ("'receipt', 'r'", "noted", "unknown attempts r replayed"),
         ("'receipt'", "noted", "unknown attempts replayed"),
+        ("'answered'", "resolved", "yes search replayed"),
         ("'never'", "resolved", "no search accepted"),
     ] {
         let database = TestDatabase::unlimited().await;

@@ -100,14 +100,36 @@ fn cluster_directory() -> PathBuf {
     }
 }
 
-/// The URL of a database on the server.
+/// The role that owns the databases with `TIDEGATE_TEST_OWNER=plain`: no superuser, but one that may make roles, because
+/// the group roles are missing at first.
+const PLAIN_OWNER: &str = "tidegate_tests_owner";
+
+/// The owner of the databases, unless a superuser is.
+fn owner() -> Option<&'static str> {
+    match std::env::var("TIDEGATE_TEST_OWNER").as_deref() {
+        Ok("plain") => Some(PLAIN_OWNER),
+        Ok("" | "superuser") | Err(_) => None,
+        Ok(other) => panic!("TIDEGATE_TEST_OWNER is superuser or plain, not {other}"),
+    }
+}
+
+/// The URL of a database on the server, for its owner.
 pub fn url(database: &str) -> String {
+    let mut url = reqwest::Url::parse(&superuser_url(database)).expect("a URL");
+    if let Some(owner) = owner() {
+        url.set_username(owner).expect("a URL with a host");
+    }
+    url.into()
+}
+
+/// The URL of a database on the server, for the superuser who has made it.
+pub fn superuser_url(database: &str) -> String {
     Server::get().url(database)
 }
 
 /// A session in the database `postgres`.
 pub async fn admin() -> PgConnection {
-    PgConnection::connect(&url("postgres")).await.unwrap()
+    PgConnection::connect(&superuser_url("postgres")).await.unwrap()
 }
 
 /// The templates of new databases. Each is made once a day, so that the times in it are never old.
@@ -212,7 +234,8 @@ impl Template {
     fn name(self) -> String {
         static SCHEMA: LazyLock<String> = LazyLock::new(|| {
             let today = chrono::Utc::now().format("%Y%m%d");
-            format!("{today}_{}", &schema::fingerprint()[..16])
+            let owner = owner().map_or("", |_| "_plain");
+            format!("{today}_{}{owner}", &schema::fingerprint()[..16])
         });
         if matches!(self, Self::Empty | Self::Latin1) {
             return "template0".to_owned();
@@ -223,9 +246,9 @@ impl Template {
     }
 
     /// Makes its content in a fresh database.
-    async fn fill(self, url: &str) {
-        schema::migrate(url).await.unwrap();
-        let mut session = PgConnection::connect(url).await.unwrap();
+    async fn fill(self, database: &str) {
+        schema::migrate(&url(database)).await.unwrap();
+        let mut session = PgConnection::connect(&superuser_url(database)).await.unwrap();
         for sql in self.statements() {
             sqlx::raw_sql(sql).execute(&mut session).await.unwrap();
         }
@@ -236,6 +259,7 @@ impl Template {
     async fn ensure(self) {
         let name = self.name();
         let mut admin = admin().await;
+        make_owner(&mut admin).await;
         lock(&mut admin, "template").await;
         if exists(&mut admin, &name).await {
             return;
@@ -243,11 +267,11 @@ impl Template {
         let draft = format!("{name}_draft");
         for sql in [
             format!("drop database if exists {draft} with (force)"),
-            format!("create database {draft} template template0"),
+            format!("create database {draft} template template0 {}", owned()),
         ] {
             sqlx::raw_sql(&sql).execute(&mut admin).await.unwrap();
         }
-        self.fill(&url(&draft)).await;
+        self.fill(&draft).await;
         // A backend may take a moment to leave; a database in use cannot be renamed.
         eventually("the draft is renamed", || {
             let sql = format!("alter database {draft} rename to {name}");
@@ -275,6 +299,24 @@ async fn exists(admin: &mut PgConnection, database: &str) -> bool {
         .fetch_one(admin)
         .await
         .unwrap()
+}
+
+/// Makes the plain owner, if it is wanted and missing. It may switch triggers off, as tests of what then happens do.
+async fn make_owner(admin: &mut PgConnection) {
+    let Some(owner) = owner() else { return };
+    let create = format!(
+        "do $$ begin
+           create role {owner} login createrole;
+           grant set on parameter session_replication_role to {owner};
+         exception when duplicate_object or unique_violation then null;
+         end $$"
+    );
+    sqlx::raw_sql(&create).execute(admin).await.unwrap();
+}
+
+/// The clause of `create database` that names its owner.
+fn owned() -> String {
+    owner().map(|owner| format!("owner {owner}")).unwrap_or_default()
 }
 
 /// Waits for a lock that lasts as long as the session.
@@ -320,6 +362,7 @@ struct Order {
 #[tokio::main(flavor = "current_thread")]
 async fn create_databases(mut orders: mpsc::UnboundedReceiver<Order>) {
     let mut admin = admin().await;
+    make_owner(&mut admin).await;
     // Copied file by file, a database takes no space in the log, and comes with the cache of its catalog.
     let by_file = match admin.server_version_num() {
         Some(version) if version >= 150_000 => "strategy file_copy",
@@ -331,7 +374,7 @@ async fn create_databases(mut orders: mpsc::UnboundedReceiver<Order>) {
             Template::Latin1 => "encoding 'LATIN1' locale 'C'",
             _ => by_file,
         };
-        sqlx::raw_sql(&format!("create database {name} template {source} {how}"))
+        sqlx::raw_sql(&format!("create database {name} template {source} {how} {}", owned()))
             .execute(&mut admin)
             .await
             .unwrap();

@@ -386,13 +386,18 @@ export class Worker {
       return log("debug", `has failed: ${error}`);
     }
     if (found?.outcome !== "receipt" && found?.outcome !== "never") return log("debug", `has found ${inspect(found)}`);
-    try {
-      const settle = "select tidegate.search_settle($id, $outcome, $reference, $response) as outcome";
-      const [settled] = await this.rows<{ outcome: string }>(settle, { id: search.id, ...settleValues(found) });
-      log("info", `has found ${found.outcome}: ${settled!.outcome}`);
-    } catch (error) {
-      // The next search finds it again.
-      log("warn", `has found ${found.outcome}, which cannot be stored: ${error}`);
+    const settle = "select tidegate.search_settle($id, $outcome, $reference, $response) as outcome";
+    let values: Record<string, unknown> | undefined = settleValues(found);
+    while (values) {
+      try {
+        const [settled] = await this.rows<{ outcome: string }>(settle, { id: search.id, ...values });
+        return log("info", `has found ${values.outcome}: ${settled!.outcome}`);
+      } catch (error) {
+        log("warn", `has found ${values.outcome}, which cannot be stored: ${error}`);
+        // One that is not settled here, the next search finds again.
+        const isRefused = !isUnavailable(error) && values.response != null;
+        values = isRefused ? { outcome: "answered", reference: null, response: null } : undefined;
+      }
     }
   }
 

@@ -369,13 +369,18 @@ class Worker:
             return
         finding, values = FINDINGS[type(found)], {"reference": None, "response": None, **settle_values(found)}
         settle = "tidegate.search_settle(%(id)s, %(finding)s, %(reference)s::text, %(response)s::jsonb)"
-        try:
-            [row] = await self.rows(f"select {settle} as outcome", id=context.id, finding=finding, **values)
-            log.info("request %s: a search after its end has found %s: %s", context.id, finding, row["outcome"])
-        except Exception as error:
-            # The next search finds it again.
-            cannot = "request %s: a search after its end has found %s, which cannot be stored: %r"
-            log.warning(cannot, context.id, finding, error)
+        while True:
+            try:
+                [row] = await self.rows(f"select {settle} as outcome", id=context.id, finding=finding, **values)
+                return log.info("request %s: a search after its end has found %s: %s", context.id, finding, row["outcome"])
+            except Exception as error:
+                cannot = "request %s: a search after its end has found %s, which cannot be stored: %r"
+                log.warning(cannot, context.id, finding, error)
+                may_pass = isinstance(error, UNAVAILABLE) and not isinstance(error, TOO_LARGE)
+                if values["response"] is None or may_pass:
+                    # The next search finds it again.
+                    return None
+            finding, values = "answered", {"reference": None, "response": None}
 
     async def _listen(self) -> None:
         """Wakes idle queues by notifications. These are hints: without them the worker polls."""
