@@ -17,7 +17,6 @@ alter table tidegate.request
   add column ended_lease         bigint,
   add column send_id             uuid;
 create index request_send_id_idx on tidegate.request (send_id) where send_id is not null;
-alter type tidegate.claimed_request add attribute send_id uuid;
 
 -- Requests that ended in failure or timed out after a send that may have been executed.
 create table tidegate.outcome (

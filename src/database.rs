@@ -242,11 +242,24 @@ pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, Stor
 ///
 /// As [`connect_lazily`].
 pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(lead(pool(settings), plain_options(url, settings)?, 0))
+    let pool = pool(settings).after_connect(|connection, _| {
+        let set = WATCHES_CLIENT.map(|(name, value)| format!("set {name} = '{value}'"));
+        Box::pin(async move { connection.execute(&*set.join(";")).await.map(drop) })
+    });
+    Ok(lead(pool, plain_options(url, settings)?, 0))
 }
 
+/// How the server notices that a client is gone, or frozen: a session that cannot send to its client keeps its snapshot,
+/// and no vacuum of the whole database removes what was deleted since.
+const WATCHES_CLIENT: [(&str, &str); 4] = [
+    ("tcp_user_timeout", "20s"),
+    ("tcp_keepalives_idle", "15s"),
+    ("tcp_keepalives_interval", "5s"),
+    ("tcp_keepalives_count", "3"),
+];
+
 /// The settings of every session, independent of the defaults of server, database and user.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 13] = [
     // Acknowledged means durable.
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "60s"),
@@ -254,6 +267,10 @@ const SETTINGS: [(&str, &str); 9] = [
     ("lock_timeout", "0"),
     // A statement of a killed program is cancelled.
     ("client_connection_check_interval", "1s"),
+    WATCHES_CLIENT[0],
+    WATCHES_CLIENT[1],
+    WATCHES_CLIENT[2],
+    WATCHES_CLIENT[3],
     ("jit", "off"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_deferrable", "off"),

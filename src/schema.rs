@@ -212,6 +212,7 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }
+    let was_there = session.exists("tidegate.schema_state").await?;
     let mut migrated = Migrated::default();
     for (set, pending) in sets {
         session.make_history(set.schema).await?;
@@ -229,6 +230,9 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
         }
         migrated.migrations.extend(names(&pending));
         migrated.sql_applied |= sql_applied;
+        if sql_applied && was_there && set.schema == TIDEGATE.schema {
+            session.correct_counts().await?;
+        }
     }
     Ok(migrated)
 }

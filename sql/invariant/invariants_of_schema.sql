@@ -50,6 +50,14 @@ from tidegate.submit_terms as t
 full join tidegate_internal.wanted_terms(null) as w on w.kind = t.kind
 where w is distinct from t
      $q$),
+    ('session_holds_back_vacuum',
+     'no session of Tidegate keeps its snapshot for more than a minute: vacuum removes nothing that was deleted since',
+     null, $q$
+select concat_ws(' ', 'process', a.pid, a.application_name, a.client_addr, a.wait_event) as id
+from pg_catalog.pg_stat_activity as a
+where a.datname = current_database() and a.application_name ~ '^tidegate' and a.backend_xmin is not null
+  and least(a.xact_start, a.state_change) < tidegate.clock() - interval '1 minute'
+     $q$),
     ('index_is_invalid', 'every index may be used', null, $q$
 select i.indexrelid::regclass::text as id
 from pg_catalog.pg_index as i

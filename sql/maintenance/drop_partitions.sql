@@ -22,11 +22,11 @@ begin
     join pg_class as c on c.oid = i.inhrelid
     where i.inhparent = 'tidegate.stored_event'::regclass and c.relname ~ '^stored_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
   ) as p
-  where p.day < tidegate.clock() - interval '2 days'
+  where p.day < tidegate.clock() - interval '48 hours'
     and not exists (
       select
       from tidegate.request as r
-      where r.id >= tidegate.uuid_v7_floor(p.day) and r.id < tidegate.uuid_v7_floor(p.day + interval '1 day')
+      where r.id >= tidegate.uuid_v7_floor(p.day) and r.id < tidegate.uuid_v7_floor(p.day + interval '24 hours')
     )
   order by p.day
   limit 1;

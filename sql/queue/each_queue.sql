@@ -22,6 +22,7 @@ create or replace function tidegate_internal.each_queue(p_body text, p_queues te
     ) as copies
     from (
       select regexp_replace(split_part(p.part, '-- end of each queue', 1), '.*-- queue QUEUE', '') as branch
+      offset 0 -- computed once, not for each queue
     ) as b
   ) as s;
 $$;

@@ -3,8 +3,9 @@
 --
 -- `p_error` is the error without that, and `p_last` that of the last check or send, if it failed. `p_unsent` of the
 -- request's sends certainly had no effect. What may have been executed is retryable only in kinds whose key is free
--- afterwards. The text of an error that is not Tidegate's (`p_own` false) stays as it is if nothing was executed. A
--- repeat that had no effect says nothing of what it repeats.
+-- afterwards. The text of an error that is not Tidegate's (`p_own` false) stays as it is if nothing was executed. After
+-- a receipt it has the reference, under which the downstream can be asked. A repeat that had no effect says nothing of
+-- what it repeats. `say_executed` replaces the end of a text.
 create or replace function tidegate_internal.final_error(
   p_error jsonb, p_last jsonb, p_request tidegate.request, p_unsent integer, p_own boolean default true
 )
@@ -24,8 +25,8 @@ create or replace function tidegate_internal.final_error(
       select jsonb_build_object('retryable', f.may_repeat, 'message', e.message || case
         when f.evidence is not null then '; it was executed'
         when f.may_repeat then '; it may have been executed, and may be repeated'
-        when not p_own then '; another call of it may have been executed'
-        else '; it may have been executed'
+        else case when p_own then '; it' else '; another call of it' end
+          || ' may have been executed: poll it, ask the downstream, or send it again under a new key'
       end)
       from (
         select
@@ -40,6 +41,8 @@ create or replace function tidegate_internal.final_error(
   from (
     select
       tidegate_internal.with_last_error(p_error, p_last) as error,
-      coalesce(p_error ->> 'message', 'no reason given') as message
+      coalesce(p_error ->> 'message', 'no reason given')
+        || case when p_request.req_status = 'receipt_received' then coalesce('; taken as ' || p_request.reference, '')
+          else '' end as message
   ) as e;
 $$;

@@ -138,7 +138,7 @@ begin
       where r.req_status in ('failure', 'timed_out') and r.previous_status <> r.req_status
         and r.cause <> 'verdict_rejected' and r.error ->> 'message' not like '%; it was executed';
       if v_answered is not null then
-        perform tidegate_internal.say_executed(v_answered, 'yes');
+        perform tidegate_internal.say_executed(v_answered, 'yes', 'response');
       end if;
     end if;
 

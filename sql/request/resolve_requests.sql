@@ -11,7 +11,7 @@ declare
 begin
   perform from (select 1 from tidegate.request as r where r.id = any(p_ids) order by r.id for update) as locked;
   v_changed := array(select tidegate_internal.establish(p_ids, p_executed, p_source, p_note, p_actor));
-  perform tidegate_internal.say_executed(v_changed, p_executed);
+  perform tidegate_internal.say_executed(v_changed, p_executed, p_source);
   perform tidegate_internal.webhook_resolved(v_changed);
   return query select unnest(v_changed);
 end;

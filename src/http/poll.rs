@@ -70,9 +70,11 @@ pub(super) async fn poll(
 pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
     job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
-        Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(
-            "the request is {status}; only a request that waits or is being sent can be cancelled"
-        ))),
+        Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE
+            .because(format!(
+                "the request is {status}; only a request that waits or is being sent can be cancelled"
+            ))
+            .of(status)),
         Cancelled::Unknown => Err(unknown(job.id)),
         // It may have ended meanwhile.
         Cancelled::Cancelling => {

@@ -18,6 +18,7 @@ use utoipa::{
 pub(super) use self::classes::*;
 use crate::{
     error::{StoreError, warn_of},
+    request::Status,
     retry_after::RetryAfter,
 };
 
@@ -47,6 +48,10 @@ pub(super) struct ProblemDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, nullable = false, minimum = 1)]
     retry_after_seconds: Option<RetryAfter>,
+    /// The request's status, if that is the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    state: Option<Status>,
 }
 
 /// The codes of all classes.
@@ -69,6 +74,7 @@ pub struct Problem {
     class: &'static Class,
     detail: String,
     retry_after: Option<RetryAfter>,
+    state: Option<Status>,
 }
 
 impl Class {
@@ -78,6 +84,7 @@ impl Class {
             class: self,
             detail: detail.into(),
             retry_after: self.retry_after,
+            state: None,
         }
     }
 
@@ -91,6 +98,7 @@ impl Class {
             code: self.code,
             retryable: self.retryable,
             retry_after_seconds: retry_after,
+            state: None,
         }
     }
 }
@@ -101,13 +109,22 @@ impl Problem {
         self.retry_after = Some(retry_after);
         self
     }
+
+    /// Shows the status that is the cause.
+    pub(super) fn of(mut self, state: Status) -> Self {
+        self.state = Some(state);
+        self
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let headers = [(CONTENT_TYPE, "application/problem+json")];
-        let body = Json(self.class.document(self.detail, self.retry_after));
-        (self.class.status, self.retry_after, headers, body).into_response()
+        let document = ProblemDocument {
+            state: self.state,
+            ..self.class.document(self.detail, self.retry_after)
+        };
+        (self.class.status, self.retry_after, headers, Json(document)).into_response()
     }
 }
 

@@ -1,10 +1,12 @@
 //! Applies the objects without data, and finds out whether that is needed.
 
+use std::time::{Duration, Instant};
+
 use sqlx::{Connection, Executor, PgConnection};
 
 use super::{
     MigrateError, Migrations, comments, order,
-    session::{LOCK_TIMEOUT, Session, StatementError},
+    session::{LOCK_TIMEOUT, RETRY_LIMIT, Session, StatementError},
 };
 
 /// Locks on the tables of a schema that do not block writers, so they may wait: an automatic vacuum yields only to a
@@ -58,6 +60,26 @@ impl Session {
              ) = 0",
         )
         .await
+    }
+
+    /// Corrects the counts of requests. A call that was under way ended in a function of the earlier version with the
+    /// triggers of this one, and either may have counted, or both.
+    pub(super) async fn correct_counts(&mut self) -> Result<(), MigrateError> {
+        let under_way = "select coalesce(array_agg(distinct l.virtualtransaction), '{}')
+                         from pg_locks as l
+                         join pg_class as c on c.oid = l.relation
+                         where l.pid <> pg_backend_pid() and c.relnamespace::regnamespace::text = 'tidegate'
+                           and l.database = (select oid from pg_database where datname = current_database())";
+        let before: Vec<String> = self.value(under_way).await?;
+        let began = Instant::now();
+        while began.elapsed() < RETRY_LIMIT {
+            let now: Vec<String> = self.value(under_way).await?;
+            if !now.iter().any(|transaction| before.contains(transaction)) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.batch("select tidegate.recover_counts()").await
     }
 
     /// Applies every function in one transaction, with the fingerprint and the checks. If the database has some of them

@@ -17,7 +17,7 @@ pub(super) const APPLICATION_NAME: &str = "tidegate migrate";
 pub(super) const LOCK_TIMEOUT: &str = "100ms";
 
 /// The time for which locks are tried again.
-const RETRY_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(60);
 
 /// The pause before a lock is tried again, in which other sessions go on.
 const PAUSE: Duration = Duration::from_millis(500);

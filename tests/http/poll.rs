@@ -186,12 +186,16 @@ async fn a_request_that_is_being_sent_is_cancelled_unless_its_send_succeeds() {
             assert_eq!(told.status, 200);
             assert_eq!(told.body["error"]["code"], "cancelled");
             assert_eq!(told.body["executed"], "unknown");
-            assert_eq!(told.body["error"]["message"], "cancelled; it may have been executed");
+            assert_eq!(
+                told.body["error"]["message"],
+                "cancelled; it may have been executed: poll it, ask the downstream, or send it again under a new key"
+            );
         } else {
             assert_eq!(told.body["state"], then);
             let refused = api.delete(&path).await;
             refused.assert_problem(409, "not_cancellable");
             assert!(refused.detail().contains(then));
+            assert_eq!(refused.body["state"], then);
         }
     }
 }

@@ -39,7 +39,10 @@ async fn a_repeated_submission_of_what_may_have_been_executed_is_answered_with_i
     assert_eq!(again.body["executed"], "unknown");
     assert_eq!(again.body["error"]["retryable"], false);
     let message = again.body["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "attempt 1: closed; it may have been executed");
+    assert_eq!(
+        message,
+        "attempt 1: closed; it may have been executed: poll it, ask the downstream, or send it again under a new key"
+    );
     let other = api.post_with_key("/v1/direct", "pay-17", &json!({"cents": 6})).await;
     other.assert_problem(422, "idempotency_key_reused");
     assert_eq!(database.number("select count(*) from tidegate.request").await, 1);

@@ -613,6 +613,13 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "session_holds_back_vacuum",
+        "set local application_name = 'tidegate-worker';
+         create or replace function tidegate.clock() returns timestamptz language sql volatile parallel safe
+         return clock_timestamp() + interval '2 minutes'",
+        &["schema_changed"],
+    ),
+    (
         "schema_changed",
         "drop function tidegate.set_callback(uuid, text)",
         &[],

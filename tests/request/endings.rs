@@ -100,19 +100,22 @@ fn fail(id: impl Display) -> String {
     format!("select outcome, req_status from tidegate.fail_request('{id}', 'lost', actor => 'ann')")
 }
 
+/// What a caller is told of a request whose sends nobody knows the outcome of, and what to do.
+const MAY_HAVE_BEEN: &str = "may have been executed: poll it, ask the downstream, or send it again under a new key";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_fails_any_live_request_and_is_named_in_its_history() {
     let database = TestDatabase::unlimited().await;
     for (kind, status, fact) in [
         ("public_decrypt", "queued", "was not sent"),
         ("direct", "processing", "was not sent"),
-        ("direct", "tx_in_flight", "may have been executed"),
+        ("direct", "tx_in_flight", MAY_HAVE_BEEN),
         (
             "user_decrypt",
             "receipt_received",
             "may have been executed, and may be repeated",
         ),
-        ("input_proof", "receipt_received", "may have been executed"),
+        ("input_proof", "receipt_received", MAY_HAVE_BEEN),
     ] {
         let id = RequestId(database.request_in(kind, status).await);
         let mut operator = Session::open(&database).await;
@@ -127,9 +130,14 @@ async fn an_operator_fails_any_live_request_and_is_named_in_its_history() {
              from tidegate.request as r join tidegate.request_event as e on e.request_id = r.id
              where r.id = '{id}' and e.to_status = 'failure'"
         );
+        // Its reference, under which the downstream can be asked.
+        let reference =
+            format!("select coalesce('; taken as ' || reference, '') from tidegate.request where id = '{id}'");
+        let reference = database.value(&reference).await;
+        assert_eq!(status == "receipt_received", !reference.is_empty());
         assert_eq!(
             database.value(&told).await,
-            format!("internal_error lost; it {fact} f {status} lost; it {fact} ann t")
+            format!("internal_error lost{reference}; it {fact} f {status} lost{reference}; it {fact} ann t")
         );
         assert_eq!(database.causes(id).await.last().unwrap(), "internal_error");
         let remark = format!(
@@ -198,7 +206,10 @@ async fn a_stage_gives_callers_details_and_an_operator_does_not() {
             ))
             .await;
         let (details, message) = if verb == "fail_internal" {
-            ("", "no; it may have been executed")
+            (
+                "",
+                "no; it may have been executed: poll it, ask the downstream, or send it again under a new key",
+            )
         } else {
             (r#""details": {"a": 1}, "#, "no")
         };

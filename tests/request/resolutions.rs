@@ -35,7 +35,7 @@ async fn told(database: &TestDatabase, id: &str) -> String {
 async fn late_answers_of_workers_and_of_the_downstream_resolve_a_request() {
     let yes = |source: &str| format!("yes {source} false lost; it was executed");
     let no = "no settle true lost; it was not executed".to_owned();
-    let unknown = "unknown attempts false lost; it may have been executed".to_owned();
+    let unknown = "unknown attempts false lost; it may have been executed: poll it, ask the downstream, or send it again under a new key".to_owned();
     let refused = r#"array['{"code": "http_422", "message": "no"}'::jsonb]"#;
     for (late, expected) in [
         (
@@ -179,7 +179,10 @@ async fn the_command_line_lists_what_is_unresolved_and_takes_an_operators_word()
         assert!(said.status.success(), "{said:?}");
         assert_eq!(out(&said), format!("{id} was not executed\n"));
     }
-    assert_eq!(told(&database, &id).await, "no operator true lost; it was not executed");
+    assert_eq!(
+        told(&database, &id).await,
+        "no operator true lost; it was not executed, says an operator"
+    );
     let got = out(&run(&database.url, &["get", &id]).await);
     assert!(got.contains("executed: no"), "{got}");
     let listed = out(&run(&database.url, &["unresolved"]).await);
@@ -343,7 +346,7 @@ async fn nothing_is_retryable_that_was_submitted_again_or_repeats_another() {
         .await;
     assert_eq!(
         told(&database, &first).await,
-        "no operator false lost; it was not executed"
+        "no operator false lost; it was not executed, says an operator"
     );
     database.execute(&format!("select tidegate.cancel('{second}')")).await;
     assert_eq!(

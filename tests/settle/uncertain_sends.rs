@@ -353,7 +353,7 @@ async fn a_refused_hedge_waits_for_the_call_beside_it() {
         let expected = if succeeds {
             "completed yes"
         } else {
-            "failure unknown it is under way already; another call of it may have been executed"
+            "failure unknown it is under way already; another call of it may have been executed: poll it, ask the downstream, or send it again under a new key"
         };
         assert_eq!(database.value(&told).await, expected);
     }
