@@ -1,10 +1,14 @@
 //! The options of a program that serves a node.
 
-use std::{io::ErrorKind, net::SocketAddr, time::Duration};
+use std::{
+    io::{self, ErrorKind},
+    net::SocketAddr,
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::{ConnectionOptions, HttpOptions, NodeOptions};
 use crate::{database::PoolSettings, file_limit, webhook};
@@ -67,13 +71,28 @@ impl NodeArgs {
     /// When the address cannot be listened on.
     pub async fn listen(&self, address: SocketAddr) -> anyhow::Result<TcpListener> {
         raise_file_limit(self.of_connections.connection_limit);
-        TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        listen(address).map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => {
                 anyhow!("{address} is in use by another program: stop it, or pass another --listen")
             }
             _ => anyhow!(error).context(format!("cannot listen on {address}")),
         })
     }
+}
+
+/// How many connections may wait to be accepted, in a burst of callers: the system resets those beyond. Its own limit
+/// (`net.core.somaxconn`) is 4096 by default.
+const BACKLOG: u32 = 16_384;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted program takes the address although connections of its predecessor are still being closed.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Raises the limit of open files for this many connections and some files.

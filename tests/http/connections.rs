@@ -9,8 +9,16 @@ use tokio::{
     net::TcpStream,
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
 use super::{Api, answer, hold_submissions, let_go, read_to_end, until_submissions_wait};
-use crate::support::{TestDatabase, eventually};
+use crate::{
+    cli::commands::serve,
+    support::{TestDatabase, eventually},
+};
 
 async fn within(database: &TestDatabase, connections: ConnectionOptions) -> Api {
     Api::start_within(database.store.clone(), &HttpOptions::default(), connections).await
@@ -181,4 +189,29 @@ async fn a_refused_connection_costs_its_sender_only() {
             .await
             .assert_problem(503, "overloaded");
     }
+}
+
+/// A node that gets no processor for a while accepts none, and the system keeps them for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_callers_is_kept_until_the_node_accepts_them() {
+    let database = TestDatabase::new().await;
+    let (mut node, url) = serve(&database.url, &[]).await;
+    let address = url.strip_prefix("http://").unwrap();
+    let pid = Pid::from_raw(node.id().unwrap().try_into().unwrap());
+    let most =
+        std::fs::read_to_string("/proc/sys/net/core/somaxconn").map_or(4096, |most| most.trim().parse().unwrap());
+    kill(pid, Signal::SIGSTOP).unwrap();
+
+    let mut callers = Vec::new();
+    for _ in 0..3000.min(most) {
+        let mut caller = TcpStream::connect(address).await.unwrap();
+        caller.write_all(LIVE.as_bytes()).await.unwrap();
+        callers.push(caller);
+    }
+    kill(pid, Signal::SIGCONT).unwrap();
+
+    for mut caller in callers {
+        assert!(head(&mut caller).await.starts_with("HTTP/1.1 200 "));
+    }
+    node.kill().await.unwrap();
 }

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use url::Url;
 
@@ -36,7 +36,10 @@ impl Front {
     ///
     /// When no port is free.
     pub async fn start(nodes: Vec<Url>) -> anyhow::Result<Front> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind("127.0.0.1:0".parse()?)?;
+        // The system resets the connections of a burst beyond it.
+        let listener = socket.listen(4096)?;
         let url = Url::parse(&format!("http://{}", listener.local_addr()?))?;
         let nodes = Arc::new(Nodes {
             urls: nodes,
@@ -107,6 +110,7 @@ fn remove_framing(headers: &mut HeaderMap) {
 mod tests {
     use axum::Router;
     use axum::routing::post;
+    use tokio::net::TcpListener;
 
     use super::*;
 
