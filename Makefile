@@ -115,6 +115,10 @@ fuzz-fhevm: setup ## Run an API fuzzer against a node of the fhEVM relayer (MAX_
 test-long: setup-tests ## Run every test, random campaigns in their long form, with two runs of the fault suite
 	TIDEGATE_TESTS=long cargo test
 
+.PHONY: test-owner
+test-owner: setup-tests ## Run the integration tests with an owner of the database who is no superuser
+	TIDEGATE_TEST_OWNER=plain cargo test -p tidegate --test it
+
 .PHONY: mutants
 mutants: setup ## Check that the agreement test finds each of twenty-two wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
@@ -250,6 +254,6 @@ ci: export CARGO_INCREMENTAL = 0
 ci: fhevm-assets lint test ## Run lint and every test in its short form, those of test-fhevm too, as CI does
 
 .PHONY: nightly
-nightly: lint-features test-long mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
+nightly: lint-features test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
 	TIDEGATE_TESTS=long $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m

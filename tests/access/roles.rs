@@ -9,7 +9,7 @@ use crate::support::{
 
 /// Another session that may do what `role` may and no more, as a login that was granted it.
 pub(crate) async fn login(database: &TestDatabase, role: &str) -> PgConnection {
-    let mut session = database.session().await;
+    let mut session = database.superuser_session().await;
     // Roles are the whole cluster's: one login for each role serves all tests.
     run(
         &mut session,
@@ -402,7 +402,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_without_a_group_role_may_do_nothing() {
     let database = TestDatabase::new().await;
-    let mut session = database.session().await;
+    let mut session = database.superuser_session().await;
     run(
         &mut session,
         "do $$ begin create role tidegate_test_nobody nologin; exception when duplicate_object or unique_violation then null; end $$;

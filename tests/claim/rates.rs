@@ -352,10 +352,10 @@ async fn gives_its_slot_up(after_a_prompt_one: bool) {
     database
         .execute(
             "update tidegate.queue set per_seconds = 100 where name = 'tx';
-             create function hold_up() returns trigger language plpgsql as
+             create function public.hold_up() returns trigger language plpgsql as
                'begin perform pg_advisory_xact_lock(4711); return null; end';
              create trigger hold_up after update on tidegate.request
-               for each row when (new.cause = 'claimed') execute function hold_up()",
+               for each row when (new.cause = 'claimed') execute function public.hold_up()",
         )
         .await;
     let options = WorkerOptions {

@@ -163,7 +163,7 @@ async fn what_a_server_or_database_sets_for_its_sessions_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_have_timeouts_of_their_own() {
     let database = TestDatabase::empty().await;
-    let mut first = Session::open(&database).await;
+    let mut first = Session::open_as_superuser(&database).await;
     let set_timeouts = |milliseconds: u32| {
         format!(
             "do $$ begin

@@ -21,7 +21,7 @@ use tidegate::{
 use tracing::{Dispatch, instrument::WithSubscriber, level_filters::LevelFilter};
 use uuid::Uuid;
 
-use crate::support::{TestDatabase, eventually};
+use crate::support::{TestDatabase, eventually, server::superuser_url};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -166,7 +166,7 @@ async fn a_worker_runs_until_it_is_stopped_or_its_user_may_not_claim() {
             Ok(())
         })
     });
-    let tidegate = Tidegate::from_pool(reader.connect(&database.url).await.unwrap());
+    let tidegate = Tidegate::from_pool(reader.connect(&superuser_url(&database.name)).await.unwrap());
     let ended = tidegate
         .worker(echo("direct"))
         .run_until(std::future::pending::<()>())

@@ -135,6 +135,11 @@ impl TestDatabase {
         PgConnection::connect(&self.url).await.unwrap()
     }
 
+    /// A session of the superuser, for what is not the owner's to do.
+    pub async fn superuser_session(&self) -> PgConnection {
+        PgConnection::connect(&server::superuser_url(&self.name)).await.unwrap()
+    }
+
     /// Ends all connections to it and refuses new ones, as if it were down.
     pub async fn cut(&self) {
         let mut admin = server::admin().await;

@@ -31,6 +31,11 @@ impl Session {
         Self::of(database.session().await).await
     }
 
+    /// As the superuser.
+    pub async fn open_as_superuser(database: &TestDatabase) -> Self {
+        Self::of(database.superuser_session().await).await
+    }
+
     async fn of(mut connection: PgConnection) -> Self {
         let pid = sqlx::query_scalar("select pg_backend_pid()")
             .fetch_one(&mut connection)

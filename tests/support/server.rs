@@ -262,6 +262,7 @@ impl Template {
         make_owner(&mut admin).await;
         lock(&mut admin, "template").await;
         if exists(&mut admin, &name).await {
+            grant_roles(&mut admin).await;
             return;
         }
         let draft = format!("{name}_draft");
@@ -272,6 +273,7 @@ impl Template {
             sqlx::raw_sql(&sql).execute(&mut admin).await.unwrap();
         }
         self.fill(&draft).await;
+        grant_roles(&mut admin).await;
         // A backend may take a moment to leave; a database in use cannot be renamed.
         eventually("the draft is renamed", || {
             let sql = format!("alter database {draft} rename to {name}");
@@ -301,17 +303,34 @@ async fn exists(admin: &mut PgConnection, database: &str) -> bool {
         .unwrap()
 }
 
-/// Makes the plain owner, if it is wanted and missing. It may switch triggers off, as tests of what then happens do.
+/// Makes the plain owner, if it is wanted and missing. It may switch triggers off, as tests of what then happens do, and
+/// has what managed services give their users.
 async fn make_owner(admin: &mut PgConnection) {
     let Some(owner) = owner() else { return };
     let create = format!(
         "do $$ begin
            create role {owner} login createrole;
-           grant set on parameter session_replication_role to {owner};
          exception when duplicate_object or unique_violation then null;
          end $$"
     );
-    sqlx::raw_sql(&create).execute(admin).await.unwrap();
+    lock(admin, "owner").await;
+    for sql in [
+        &create,
+        &format!("grant set on parameter session_replication_role, deadlock_timeout to {owner}"),
+        // So that `doctor` sees sessions of other users.
+        &format!("grant pg_monitor to {owner}"),
+        "select pg_advisory_unlock_all()",
+    ] {
+        sqlx::raw_sql(sql).execute(&mut *admin).await.unwrap();
+    }
+}
+
+/// Lets the plain owner take the group roles, as tests do.
+async fn grant_roles(admin: &mut PgConnection) {
+    if let Some(owner) = owner() {
+        let grant = format!("grant tidegate_reader, tidegate_api, tidegate_worker, tidegate_admin to {owner}");
+        sqlx::raw_sql(&grant).execute(admin).await.unwrap();
+    }
 }
 
 /// The clause of `create database` that names its owner.

@@ -449,7 +449,7 @@ async fn a_worker_whose_user_may_not_claim_ends_with_the_error() {
                 Ok(())
             })
         })
-        .connect(&database.url)
+        .connect(&crate::support::server::superuser_url(&database.name))
         .await
         .unwrap();
 
