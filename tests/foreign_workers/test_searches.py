@@ -161,8 +161,8 @@ def test_a_worker_outlives_searches_that_the_database_refuses(
         [id] = lost(server, downstream, None)
     finally:
         server.rows("grant execute on function tidegate.search_claim to tidegate_worker")
-    # A response that cannot be stored is found again, and costs nothing else.
+    # A response that cannot be stored shows that the request was executed, and costs nothing else.
     searched(server, downstream, id).answer("receipt", response="\0")
     worker.writes(f"{id}: a search .* has found receipt, which cannot be stored")
-    searched(server, downstream, id).answer("never")
-    settles(worker, id, "never")
+    settles(worker, id, "answered: resolved")
+    assert server.request(id)["error"]["message"].endswith("; it was executed")

@@ -386,18 +386,18 @@ export class Worker {
       return log("debug", `has failed: ${error}`);
     }
     if (found?.outcome !== "receipt" && found?.outcome !== "never") return log("debug", `has found ${inspect(found)}`);
-    const settle = "select tidegate.search_settle($id, $outcome, $reference, $response) as outcome";
-    let values: Record<string, unknown> | undefined = settleValues(found);
-    while (values) {
-      try {
-        const [settled] = await this.rows<{ outcome: string }>(settle, { id: search.id, ...values });
-        return log("info", `has found ${values.outcome}: ${settled!.outcome}`);
-      } catch (error) {
-        log("warn", `has found ${values.outcome}, which cannot be stored: ${error}`);
-        // One that is not settled here, the next search finds again.
-        const isRefused = !isUnavailable(error) && values.response != null;
-        values = isRefused ? { outcome: "answered", reference: null, response: null } : undefined;
-      }
+    const settle = async (values: Record<string, unknown>): Promise<void> => {
+      const sql = "select tidegate.search_settle($id, $outcome, $reference, $response) as outcome";
+      const [settled] = await this.rows<{ outcome: string }>(sql, { id: search.id, ...values });
+      log("info", `has found ${values["outcome"]}: ${settled!.outcome}`);
+    };
+    try {
+      await settle(settleValues(found));
+    } catch (error) {
+      log("warn", `has found ${found.outcome}, which cannot be stored: ${error}`);
+      // One that is not settled here, the next search finds again.
+      if (isUnavailable(error) || found.outcome !== "receipt" || found.response === undefined) return;
+      await settle({ outcome: "answered" }).catch((error) => log("warn", `is not settled: ${error}`));
     }
   }
 
