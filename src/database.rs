@@ -259,7 +259,7 @@ const WATCHES_CLIENT: [(&str, &str); 4] = [
 ];
 
 /// The settings of every session, independent of the defaults of server, database and user.
-const SETTINGS: [(&str, &str); 13] = [
+const SETTINGS: [(&str, &str); 9] = [
     // Acknowledged means durable.
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "60s"),
@@ -267,10 +267,6 @@ const SETTINGS: [(&str, &str); 13] = [
     ("lock_timeout", "0"),
     // A statement of a killed program is cancelled.
     ("client_connection_check_interval", "1s"),
-    WATCHES_CLIENT[0],
-    WATCHES_CLIENT[1],
-    WATCHES_CLIENT[2],
-    WATCHES_CLIENT[3],
     ("jit", "off"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_deferrable", "off"),
@@ -284,6 +280,7 @@ fn options(url: &str, settings: &PoolSettings) -> Result<Vec<PgConnectOptions>, 
     let with_settings = |options: PgConnectOptions| {
         options
             .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
+            .options(WATCHES_CLIENT)
             .options([("statement_timeout", &statement_timeout)])
     };
     Ok(plain_options(url, settings)?.into_iter().map(with_settings).collect())

@@ -237,14 +237,18 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
     Ok(migrated)
 }
 
-/// The plan of [`migrate`], without a change.
+/// The plan of [`migrate_as`] without programs, and without a change.
 ///
 /// # Errors
 ///
 /// As [`migrate`].
-pub async fn plan(url: &str) -> Result<Migrated, MigrateError> {
+pub async fn plan(url: &str, options: MigrateOptions) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
+    session.check_fitness(&[&TIDEGATE]).await?;
     let pending = session.pending(&TIDEGATE).await?;
+    if !options.downgrade {
+        session.check_build(&TIDEGATE).await?;
+    }
     Ok(Migrated {
         sql_applied: !pending.is_empty() || session.needs_sql(&TIDEGATE).await?,
         migrations: names(&pending),

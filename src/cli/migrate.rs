@@ -30,13 +30,13 @@ impl Migrate {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let json = global.json;
         let location = global.database.locate().await?;
+        let options = MigrateOptions {
+            downgrade: self.downgrade,
+            existing_roles: self.roles == Roles::Existing,
+        };
         let (done, applied) = if self.dry_run {
-            (schema::plan(&location.url).await?, "would apply")
+            (schema::plan(&location.url, options).await?, "would apply")
         } else {
-            let options = MigrateOptions {
-                downgrade: self.downgrade,
-                existing_roles: self.roles == Roles::Existing,
-            };
             (schema::migrate_as(&location.url, &[], options).await?, "applied")
         };
         if json {

@@ -1,5 +1,5 @@
 -- Drops the functions, procedures and views named, all of each name, after the objects of their schemas that need them.
--- `migrate` makes those again.
+-- `migrate` makes those again, and puts the names in the place of `names`.
 do $$
 declare
   v_object text;

@@ -3,7 +3,10 @@
 use std::process::Stdio;
 
 use sqlx::{Connection, PgConnection};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStderr},
+};
 
 use super::private_cluster::Cluster;
 use crate::{
@@ -18,6 +21,15 @@ async fn migrated(url: &str, options: &[&str]) -> String {
     let ran = run(url, &[&["migrate"], options].concat()).await;
     assert!(ran.status.success(), "{}", err(&ran));
     out(&ran)
+}
+
+/// A `migrate` that runs, and the lines that it logs.
+pub(super) fn migrating(url: &str) -> (Child, Lines<BufReader<ChildStderr>>) {
+    let mut command = tidegate(url);
+    let command = command.arg("migrate").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    (running, lines)
 }
 
 async fn refused(url: &str, options: &[&str]) -> String {
@@ -210,13 +222,7 @@ async fn a_prepared_transaction_that_keeps_locks_is_named() {
         .await;
     let left = "begin; lock table tidegate.request in row exclusive mode; prepare transaction 'forgotten'";
     plain.as_superuser(left).await;
-    let mut migrating = tidegate(&plain.owner)
-        .arg("migrate")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(migrating.stderr.take().unwrap()).lines();
+    let (mut migrating, mut lines) = migrating(&plain.owner);
     loop {
         let line = lines.next_line().await.unwrap().expect("it waits");
         if line.contains("waiting for locks") {
@@ -234,13 +240,7 @@ async fn migrate_says_who_holds_its_lock() {
     let database = TestDatabase::new().await;
     let mut holder = Session::open(&database).await;
     holder.texts("select pg_advisory_lock(1953064037)::text").await;
-    let mut migrating = tidegate(&database.url)
-        .arg("migrate")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(migrating.stderr.take().unwrap()).lines();
+    let (mut migrating, mut lines) = migrating(&database.url);
     let line = lines.next_line().await.unwrap().expect("it waits");
     let pid = holder.text("select pg_backend_pid()").await;
     assert!(
@@ -381,6 +381,8 @@ async fn a_later_build_is_replaced_only_on_demand() {
     let database = TestDatabase::new().await;
     let later = "update tidegate.schema_state set build = 1000, version = '9.9.9', fingerprint = 'later'";
     database.execute(later).await;
+    // A plan is refused as what it plans.
+    refused(&database.url, &["--dry-run"]).await;
     let why = refused(&database.url, &[]).await;
     assert!(
         why.contains("nothing was changed: schema tidegate is of build 1000 (by version 9.9.9, on ")

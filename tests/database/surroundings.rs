@@ -6,6 +6,7 @@ use sqlx::{Connection, PgConnection};
 use tidegate::telemetry::metrics::Metrics;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::schemas::migrating;
 use crate::{
     cli::commands::{err, out, run, serve, tidegate},
     support::{TestDatabase, eventually, race::Session, sql, until_blocked},
@@ -229,13 +230,7 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
         let mut other = Session::begin(&database).await;
         other.execute("lock table tidegate.setting in row exclusive mode").await;
 
-        let mut migrating = tidegate(&database.url)
-            .arg("migrate")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(migrating.stderr.take().unwrap()).lines();
+        let (mut migrating, mut lines) = migrating(&database.url);
         let mut session = Session::open(&database).await;
         session.execute("set lock_timeout = '1s'").await;
         let mut submissions = tokio::time::interval(Duration::from_millis(5));

@@ -100,7 +100,7 @@ fn fail(id: impl Display) -> String {
     format!("select outcome, req_status from tidegate.fail_request('{id}', 'lost', actor => 'ann')")
 }
 
-/// What a caller is told of a request whose sends nobody knows the outcome of, and what to do.
+/// The end of an error's text when it is not known whether the request was executed.
 const MAY_HAVE_BEEN: &str = "may have been executed: poll it, ask the downstream, or send it again under a new key";
 
 #[tokio::test(flavor = "multi_thread")]
