@@ -41,7 +41,7 @@ impl Transact for Noop {
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(serde_json::Value::Bool(true)),
+            response: Some(true.into()),
         })
     }
 }

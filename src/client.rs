@@ -289,6 +289,6 @@ impl Outlook {
 
 /// A value as JSON text.
 fn json_text(value: &impl Serialize) -> Result<JsonText> {
-    let text = serde_json::value::to_raw_value(value);
+    let text = JsonText::of(value);
     Ok(text.map_err(|error| StoreError::Unstorable(format!("it is no JSON: {error}")))?)
 }

@@ -11,7 +11,6 @@ mod body;
 mod events;
 mod grouping;
 mod health;
-mod json;
 mod limits;
 mod list;
 mod metrics;

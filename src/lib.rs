@@ -24,6 +24,7 @@ mod client;
 mod coalescer;
 #[cfg(feature = "cli")]
 mod file_limit;
+mod json_text;
 mod lock;
 pub mod request;
 pub mod retry_after;

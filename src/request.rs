@@ -4,9 +4,10 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+pub use crate::json_text::JsonText;
 
 /// A request's id, and its caller's `job_id`: a `UUIDv7` made in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -149,7 +150,7 @@ words!(
 );
 
 /// The error of a request, as its caller gets it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RequestError {
     /// A stable word for programs, such as `rejected` or `deadline_exceeded`.
@@ -165,14 +166,6 @@ pub struct RequestError {
     pub details: Option<JsonText>,
 }
 
-impl PartialEq for RequestError {
-    fn eq(&self, other: &Self) -> bool {
-        serde_json::json!(self) == serde_json::json!(other)
-    }
-}
-
-impl Eq for RequestError {}
-
 impl RequestError {
     /// An error from its parts.
     pub fn new(code: impl Into<String>, message: impl Into<String>, retryable: bool) -> Self {
@@ -186,30 +179,18 @@ impl RequestError {
 
     /// The same error with details, which callers get: no secrets.
     #[must_use]
-    pub fn with_details(self, details: impl Into<Value>) -> Self {
-        let details = serde_json::value::to_raw_value(&details.into()).ok();
+    pub fn with_details(self, details: impl Into<JsonText>) -> Self {
+        let details = Some(details.into());
         Self { details, ..self }
     }
 
-    /// As the database stores it. Details with a number that no `f64` holds are left out.
+    /// As the database stores it: without NUL characters.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        let plain = || serde_json::json!(Self::new(&*self.code, &*self.message, self.retryable));
-        without_nul(serde_json::to_value(self).unwrap_or_else(|_| plain()))
-    }
-}
-
-/// PostgreSQL takes no NUL character in text.
-fn without_nul(json: Value) -> Value {
-    let clean = |text: String| text.replace('\0', "");
-    match json {
-        Value::String(text) => clean(text).into(),
-        Value::Array(values) => values.into_iter().map(without_nul).collect(),
-        Value::Object(members) => members
-            .into_iter()
-            .map(|(name, value)| (clean(name), without_nul(value)))
-            .collect(),
-        other => other,
+    pub fn to_json(&self) -> JsonText {
+        // Its members are JSON.
+        JsonText::of(self)
+            .unwrap_or_else(|_| self.code.as_str().into())
+            .without_nul()
     }
 }
 
@@ -223,9 +204,6 @@ pub struct Phases {
     /// From there to its end.
     pub body: Duration,
 }
-
-/// JSON as text that was not parsed.
-pub type JsonText = Box<RawValue>;
 
 /// A request as a stage sees it: claimed, and held under a lease while the stage runs.
 #[derive(Debug, Clone)]

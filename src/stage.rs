@@ -31,7 +31,6 @@ mod payload;
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 pub(crate) use self::effect::AnyEffect;
 pub use self::effect::Effect;
@@ -120,7 +119,7 @@ pub struct Receipt {
     /// The response, when it came with the receipt. It answers a `direct` request in the same step, and a decrypt of a
     /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that
     /// does not fit.
-    pub response: Option<Value>,
+    pub response: Option<JsonText>,
 }
 
 /// The answer to a send.
@@ -144,8 +143,8 @@ pub enum Sent {
 impl Sent {
     /// The downstream took it, and this is its response.
     ///
-    /// It is JSON already, because a request that was sent must not fail for want of it: use `serde_json::json!` or
-    /// [`serde_json::to_value`] for a type of your own.
+    /// It is JSON already, because a request that was sent must not fail for want of it: `serde_json::json!`,
+    /// [`serde_json::to_value`] of a type of your own, or a [`JsonText`], whose numbers keep all their digits.
     ///
     /// ```compile_fail,E0277
     /// # use std::collections::HashMap;
@@ -153,7 +152,7 @@ impl Sent {
     /// tidegate::stage::Sent::response(HashMap::from([((1, 2), "x")]));
     /// ```
     #[must_use]
-    pub fn response(response: impl Into<Value>) -> Self {
+    pub fn response(response: impl Into<JsonText>) -> Self {
         Self::Receipt(Receipt {
             reference: None,
             response: Some(response.into()),

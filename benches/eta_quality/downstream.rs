@@ -7,7 +7,6 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tidegate::{
     request::{Request, RequestId},
     stage::{JsonText, Receipt, Sent, Transact},
@@ -63,7 +62,7 @@ impl Downstream {
             reference: None,
             part: None,
             accept: None,
-            response: RawValue::from_string("true".to_owned()).unwrap(),
+            response: true.into(),
         };
         self.store.respond(&response).await.unwrap();
         self.ready.lock().unwrap().insert(id, Instant::now());

@@ -1,7 +1,6 @@
 //! Code that the benchmarks share: a fresh database, submissions, settings from the environment.
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
-use serde_json::value::RawValue;
 use sqlx::PgPool;
 use tidegate::{
     config::{DatabaseLocation, KEEPER_COMMAND},
@@ -93,7 +92,7 @@ impl Bench {
 
     pub async fn submit(&self, requests: usize) {
         let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
-        let payload = RawValue::from_string(payload).unwrap();
+        let payload = payload.parse().unwrap();
         let payloads = vec![payload; BATCH];
         let half = requests / BATCH / 2;
         let submit = async |batches| {

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::bail;
 use clap::Subcommand;
-use serde_json::value::to_raw_value;
 
 use super::{
     Connected, GlobalArgs,
     table::{or_dash, time},
 };
+use crate::request::JsonText;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
@@ -87,7 +87,7 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
         let [name, value] = pair else {
             bail!("{} has no value: give names and values in turn", pair[0]);
         };
-        if changes.insert(name.clone(), to_raw_value(value)?).is_some() {
+        if changes.insert(name.clone(), JsonText::of(value)?).is_some() {
             bail!("{name} is given twice");
         }
     }

@@ -4,9 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
-use serde_json::value::RawValue;
 
 use super::{GlobalArgs, exit_code, table::or_dash};
+use crate::request::JsonText;
 
 /// The contract of the example's kinds in their first configuration.
 const EXAMPLE: &str = include_str!("contract/example.json");
@@ -69,7 +69,7 @@ impl Contract {
     }
 }
 
-fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
+fn read(file: Option<PathBuf>) -> anyhow::Result<JsonText> {
     let Some(file) = file else {
         return Ok(serde_json::from_str(EXAMPLE)?);
     };

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use super::{GlobalArgs, table::plain};
 use crate::{
-    request::{RequestId, Status},
+    request::{Executed, JsonText, RequestError, RequestId, Status},
     store::{Eta, Outlook},
 };
 
@@ -20,10 +21,13 @@ pub(super) async fn run(global: GlobalArgs, ids: &[RequestId]) -> anyhow::Result
     let etas: Vec<_> = outlooks.iter().filter_map(|outlook| outlook.eta).collect();
     let seconds = Eta::last(&etas).map_or(0, |last| last.retry_after.as_secs());
     if let [outlook] = &*outlooks {
-        return connected.print(&as_json(outlook), |_| print(outlook, ""));
+        return connected.print(&Shown::of(outlook), |_| print(outlook, ""));
     }
-    let requests: Vec<_> = outlooks.iter().map(as_json).collect();
-    let figures = json!({ "requests": requests, "retry_after_seconds": seconds });
+    let requests = outlooks.iter().map(Shown::of).collect();
+    let figures = Several {
+        requests,
+        retry_after_seconds: seconds,
+    };
     connected.print(&figures, |_| {
         for outlook in &outlooks {
             print(outlook, &format!("{}: ", outlook.id));
@@ -35,23 +39,51 @@ pub(super) async fn run(global: GlobalArgs, ids: &[RequestId]) -> anyhow::Result
     })
 }
 
-fn as_json(outlook: &Outlook) -> Value {
-    json!({
-        "job_id": outlook.id,
-        "kind": outlook.kind,
-        "state": outlook.status,
-        "place": outlook.place,
-        "queue": outlook.queue,
-        "position": outlook.position,
-        "elapsed_seconds": outlook.elapsed.as_secs(),
-        "retry_after_seconds": seconds(outlook),
-        "submitted_at": outlook.submitted_at,
-        "result": outlook.response,
-        "error": outlook.error,
-        "last_error": outlook.last_error,
-        "executed": outlook.executed,
-        "redriven_as": outlook.redriven_as,
-    })
+/// Several requests, as JSON.
+#[derive(Serialize)]
+struct Several<'a> {
+    requests: Vec<Shown<'a>>,
+    retry_after_seconds: u64,
+}
+
+/// A request, as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    job_id: RequestId,
+    kind: &'a str,
+    state: Status,
+    place: &'a str,
+    queue: Option<&'a str>,
+    position: Option<i64>,
+    elapsed_seconds: u64,
+    retry_after_seconds: u64,
+    submitted_at: DateTime<Utc>,
+    result: Option<&'a JsonText>,
+    error: Option<&'a RequestError>,
+    last_error: Option<&'a RequestError>,
+    executed: Option<Executed>,
+    redriven_as: Option<RequestId>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(outlook: &'a Outlook) -> Self {
+        Self {
+            job_id: outlook.id,
+            kind: &outlook.kind,
+            state: outlook.status,
+            place: &outlook.place,
+            queue: outlook.queue.as_deref(),
+            position: outlook.position,
+            elapsed_seconds: outlook.elapsed.as_secs(),
+            retry_after_seconds: seconds(outlook),
+            submitted_at: outlook.submitted_at,
+            result: outlook.response.as_ref(),
+            error: outlook.error.as_ref(),
+            last_error: outlook.last_error.as_ref(),
+            executed: outlook.executed,
+            redriven_as: outlook.redriven_as,
+        }
+    }
 }
 
 /// When to ask for a request again; 0: it has ended.

@@ -5,7 +5,7 @@ use std::{io::Read, process::ExitCode};
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use super::GlobalArgs;
 use crate::store::{Admission, SameKey, Submission, Submitted};
@@ -46,7 +46,7 @@ impl Submit {
         let submission = Submission {
             // The HTTP spelling is accepted too.
             kind: self.kind.replace('-', "_"),
-            payload: RawValue::from_string(payload.trim().to_owned()).context("the payload is not JSON")?,
+            payload: payload.trim().parse().context("the payload is not JSON")?,
             idempotency_key: self.idempotency_key,
             same_key: SameKey::Compare,
             submitter: self.submitter,

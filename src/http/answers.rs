@@ -8,12 +8,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::openapi::schemas::{self, ErrorDocument, ResolutionDocument};
 use crate::{
-    request::{Executed, RequestError, RequestId, Status},
+    request::{Executed, JsonText, RequestError, RequestId, Status},
     retry_after::RetryAfter,
     store::{Eta, Outlook, Resolution, Ticket},
 };
@@ -71,7 +70,7 @@ pub(crate) struct Succeeded {
     executed: Executed,
     /// The downstream's response.
     #[schema(value_type = schemas::Json)]
-    result: Option<Box<RawValue>>,
+    result: Option<JsonText>,
 }
 
 /// A request that has failed or timed out.
@@ -178,7 +177,7 @@ impl Ended {
     pub(crate) fn new(
         job_id: RequestId,
         state: Status,
-        response: Option<Box<RawValue>>,
+        response: Option<JsonText>,
         error: Option<RequestError>,
         executed: Option<Executed>,
         resolution: Option<Resolution>,

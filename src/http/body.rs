@@ -12,15 +12,15 @@ use axum::{
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{
-    Api, json,
+    Api,
     problem::{
         INCOMPLETE_BODY, INVALID_BODY, MALFORMED_JSON, PAYLOAD_TOO_LARGE, Problem, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
     },
 };
+use crate::json_text::{JsonText, objection};
 
 /// How much of a body that is too large is read and discarded, in bytes.
 const DISCARD_MAX: usize = 64 * 1024 * 1024;
@@ -43,26 +43,26 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let bytes = read(request, api.node.options.http.body_limit).await?;
         let value = deserialize(&bytes)?;
-        match json::objection(&bytes) {
+        match objection(&bytes) {
             None => Ok(Self(value)),
-            Some(objection) => Err(UNSTORABLE.because(objection)),
+            Some(why) => Err(UNSTORABLE.because(why)),
         }
     }
 }
 
 /// A JSON array, each element as it stands.
-pub(super) struct JsonArray(pub(super) Vec<Box<RawValue>>);
+pub(super) struct JsonArray(pub(super) Vec<JsonText>);
 
 impl FromRequest<Arc<Api>> for JsonArray {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let bytes = read(request, api.node.options.http.body_limit).await?;
-        let elements: Vec<Box<RawValue>> = deserialize(&bytes)?;
+        let elements: Vec<JsonText> = deserialize(&bytes)?;
         // Each element has the limits of a whole body.
         for (index, element) in elements.iter().enumerate() {
-            if let Some(objection) = json::objection(element.get().as_bytes()) {
-                return Err(UNSTORABLE.because(format!("element {index}: {objection}")));
+            if let Some(why) = objection(element.get().as_bytes()) {
+                return Err(UNSTORABLE.because(format!("element {index}: {why}")));
             }
         }
         Ok(Self(elements))

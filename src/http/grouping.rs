@@ -26,13 +26,13 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use metrics::Histogram;
-use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use crate::{
     coalescer::{Coalescer, Rounds},
     error::StoreError,
     gate::Gates,
+    request::JsonText,
     store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
 };
 
@@ -64,7 +64,7 @@ struct Lane {
 
 /// A submission that is in no statement yet.
 struct Waiting {
-    payload: Box<RawValue>,
+    payload: JsonText,
     key: Option<String>,
     submitter: Option<String>,
     answer: oneshot::Sender<SubmitResult>,
@@ -73,7 +73,7 @@ struct Waiting {
 /// The requests of one statement, as the arrays that are its parameters.
 #[derive(Default)]
 struct Group {
-    payloads: Vec<Box<RawValue>>,
+    payloads: Vec<JsonText>,
     keys: Vec<Option<String>>,
     submitters: Vec<Option<String>>,
     answers: Vec<oneshot::Sender<SubmitResult>>,
@@ -201,7 +201,7 @@ impl Submitter {
     pub(super) async fn submit_batch(
         &self,
         kind: &str,
-        payloads: &[Box<RawValue>],
+        payloads: &[JsonText],
         key: Option<&str>,
         submitter: Option<&str>,
         admission: Admission,

@@ -8,7 +8,6 @@ use axum::{
     response::Response,
 };
 use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
 
 use super::{
     Api,
@@ -26,6 +25,7 @@ use super::{
 use crate::{
     api_key::Scope,
     error::StoreError,
+    request::JsonText,
     retry_after::RetryAfter,
     store::{Admission, SameKey, Submission, Submitted},
 };
@@ -147,7 +147,7 @@ pub(super) async fn submit(
     caller: Caller,
     headers: SubmissionHeaders,
     mut wait: Wait,
-    Json(payload): Json<Box<RawValue>>,
+    Json(payload): Json<JsonText>,
 ) -> axum::response::Result<Response> {
     headers.authorise(&caller)?;
     let submission = Submission {

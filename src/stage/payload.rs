@@ -55,14 +55,12 @@ pub(super) fn parsed<P: DeserializeOwned>(request: &Request) -> Result<Request<P
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
     use crate::request::JsonText;
 
     #[test]
     fn text_is_neither_parsed_nor_copied() {
-        let payload = RawValue::from_string(r#"{"n": 1}"#.to_owned()).unwrap();
+        let payload = r#"{"n": 1}"#.parse().unwrap();
         let request = Request::example("direct", payload);
 
         let typed = Typed::<JsonText>::of(&request).unwrap();

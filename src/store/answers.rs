@@ -1,13 +1,12 @@
 //! The downstream's responses, and ends by hand.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use sqlx::{FromRow, PgConnection, types::Json};
+use sqlx::{FromRow, PgConnection};
 
 use super::Store;
 use crate::{
     error::{Result, StoreError},
-    request::{RequestError, RequestId, Status},
+    request::{JsonText, RequestError, RequestId, Status},
 };
 
 /// A response, share or verdict of the downstream; as JSON, the body of `POST /v1/responses`.
@@ -27,7 +26,7 @@ pub struct Response {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accept: Option<bool>,
     /// The response itself, as JSON text.
-    pub response: Box<RawValue>,
+    pub response: JsonText,
 }
 
 /// The outcome of a response.
@@ -84,7 +83,7 @@ impl Store {
         response: &Response,
     ) -> Result<Responded> {
         let query = sqlx::query_as(statement!("respond.sql"))
-            .bind(Json(&response.response))
+            .bind(&response.response)
             .bind(response.id.map(|id| id.0))
             .bind(&response.reference)
             .bind(&response.part)

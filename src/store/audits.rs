@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
 use sqlx::{Connection as _, FromRow};
 use uuid::Uuid;
 
 use super::{Store, columns::milliseconds};
-use crate::{error::Result, request::RequestId};
+use crate::{
+    error::Result,
+    request::{JsonText, RequestId},
+};
 
 /// One assertion of a contract for one stage of one kind, with the observed figure.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
@@ -85,7 +87,7 @@ pub struct AuditStep {
     /// The worker that held the request.
     pub worker: Option<String>,
     /// Further values of the history; of the summary, its figures.
-    pub detail: Option<Value>,
+    pub detail: Option<JsonText>,
     /// A remark about a legal transition.
     pub remark: Option<String>,
     /// A broken rule or bound.
@@ -142,7 +144,7 @@ impl Store {
     /// # Errors
     ///
     /// An invalid contract, a database error.
-    pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>> {
+    pub async fn contract_check(&self, assertions: &JsonText) -> Result<Vec<ContractRow>> {
         run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
     }
 
@@ -152,7 +154,7 @@ impl Store {
     /// # Errors
     ///
     /// An invalid contract, a database error.
-    pub async fn contract_record(&self, assertions: &RawValue) -> Result<Vec<ContractRow>> {
+    pub async fn contract_record(&self, assertions: &JsonText) -> Result<Vec<ContractRow>> {
         run!(self, fetch_all query_as "contract_record.sql"(assertions.get(), self.actor.as_deref()))
     }
 

@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
-use serde_json::value::RawValue;
 use sqlx::{
-    Decode, Postgres, Row, Type,
+    Decode, Encode, Postgres, Row, Type,
+    encode::IsNull,
     error::BoxDynError,
-    postgres::{PgHasArrayType, PgRow, PgTypeInfo, PgValueRef},
+    postgres::{PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef},
     types::Json,
 };
 use uuid::Uuid;
@@ -52,6 +52,7 @@ column_type!(Stage, String, |word| word.parse());
 column_type!(Executed, String, |word| word.parse());
 column_type!(Scope, String, |word| word.parse());
 column_type!(BestCase, String, |word| word.parse());
+column_type!(JsonText, Json<Self>, |Json(json)| Ok::<_, Infallible>(json));
 column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(
     u64::try_from(seconds).unwrap_or_default()
 )));
@@ -61,7 +62,7 @@ column_type!(KeyHash, Vec<u8>, |bytes| bytes
     .map_err(|_| UnknownWord::new("hash of an API key", "a value of another length")));
 
 // After a hand edit, the row of an error may lack a field.
-column_type!(RequestError, Json<JsonText>, |Json(error)| {
+column_type!(RequestError, JsonText, |error| {
     let mut members: HashMap<String, JsonText> = serde_json::from_str(error.get()).unwrap_or_default();
     let text = |name: &str| serde_json::from_str::<String>(members.get(name)?.get()).ok();
     Ok::<_, Infallible>(Self {
@@ -71,6 +72,12 @@ column_type!(RequestError, Json<JsonText>, |Json(error)| {
         details: members.remove("details"),
     })
 });
+
+impl Encode<'_, Postgres> for JsonText {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        Json(self).encode_by_ref(buffer)
+    }
+}
 
 /// A time in a column of milliseconds; the database stores none below 0.
 pub(super) struct Milliseconds(Duration);
@@ -106,11 +113,6 @@ impl<'r> Columns<'r> {
     pub(super) fn length(&mut self) -> sqlx::Result<Option<Duration>> {
         Ok(self.next::<Option<Milliseconds>>()?.map(Duration::from))
     }
-}
-
-/// The JSON in a column, as it was stored: numbers keep all their digits.
-pub(super) fn json(row: &PgRow, column: &str) -> sqlx::Result<Option<Box<RawValue>>> {
-    Ok(row.try_get::<Option<Json<_>>, _>(column)?.map(|Json(json)| json))
 }
 
 /// A count; the database stores none below 0.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use sqlx::{FromRow, types::Json};
 
 use super::Store;
-use crate::error::Result;
+use crate::{error::Result, request::JsonText};
 
 /// A value of the configuration; JSON shows it as its type prescribes.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::Type)]
@@ -144,7 +144,7 @@ impl Store {
     /// # Errors
     ///
     /// As [`Store::config_set`].
-    pub async fn config_set_many(&self, changes: &BTreeMap<String, Box<RawValue>>) -> Result<Vec<ConfigChange>> {
+    pub async fn config_set_many(&self, changes: &BTreeMap<String, JsonText>) -> Result<Vec<ConfigChange>> {
         run!(self, fetch_all query_as "config_set_many.sql"(Json(changes), self.actor.as_deref()))
     }
 

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{json, value::to_raw_value};
+use serde_json::json;
 use sqlx::FromRow;
 
 use super::{ConfigChange, Store};
@@ -199,8 +199,8 @@ impl Store {
             ("low_water", json!(marks.low_water)),
             ("mode", json!(marks.mode)),
         ];
-        let given = marks.iter().filter(|(_, value)| !value.is_null());
-        let settings = given.filter_map(|(mark, value)| Some((format!("{name}.{mark}"), to_raw_value(value).ok()?)));
+        let given = marks.into_iter().filter(|(_, value)| !value.is_null());
+        let settings = given.map(|(mark, value)| (format!("{name}.{mark}"), value.into()));
         self.config_set_many(&settings.collect()).await
     }
 

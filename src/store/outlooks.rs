@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
-use super::{
-    Resolution, Store,
-    columns::{from_milliseconds, json},
-};
+use super::{Resolution, Store, columns::from_milliseconds};
 use crate::{
     error::Result,
-    request::{Executed, RequestError, RequestId, Status},
+    request::{Executed, JsonText, RequestError, RequestId, Status},
     retry_after::RetryAfter,
 };
 
@@ -74,7 +71,7 @@ pub struct Outlook {
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
-    pub response: Option<Box<RawValue>>,
+    pub response: Option<JsonText>,
     /// The error of a request that ended in one; while it is live, that of its last check or send, if that has failed.
     pub error: Option<RequestError>,
     /// The error of its last check or send, if a deadline, its attempts or an operator ended it after that had failed.
@@ -110,7 +107,7 @@ impl FromRow<'_, PgRow> for Outlook {
             elapsed: Duration::try_from_secs_f64(row.try_get("elapsed_seconds")?).unwrap_or_default(),
             eta: Eta::from_row(row, status)?,
             submitted_at: row.try_get("submitted_at")?,
-            response: json(row, "response")?,
+            response: row.try_get("response")?,
             error: row.try_get("error")?,
             last_error: row.try_get("last_error")?,
             cancelling: row.try_get("cancelling")?,

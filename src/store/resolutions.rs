@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use sqlx::{FromRow, postgres::PgRow, types::Json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Store,
     columns::{Columns, count, from_milliseconds},
+    settles::check_response,
 };
 use crate::{
     error::{Result, StoreError},
-    request::{Executed, Phases, Request, RequestId, Status},
+    request::{Executed, JsonText, Phases, Request, RequestId, Status},
     stage::Receipt,
 };
 
@@ -32,7 +32,7 @@ pub struct Resolution {
     pub accept: Option<bool>,
     /// The response that came too late.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response: Option<Box<RawValue>>,
+    pub response: Option<JsonText>,
 }
 
 /// A request whose receipt is to be searched for.
@@ -162,9 +162,13 @@ impl Store {
     pub async fn search_settle(&self, id: RequestId, receipt: Option<&Receipt>) -> Result<String> {
         let reference = receipt.and_then(|receipt| receipt.reference.as_deref());
         let response = receipt.and_then(|receipt| receipt.response.as_ref());
-        let settle = async |finding: &str, reference: Option<&str>, response: Option<Json<_>>| run!(self, fetch_one query_scalar "search_settle.sql"(id.0, finding, reference, response));
+        let settle = async |finding: &str, reference: Option<&str>, response: Option<&JsonText>| run!(self, fetch_one query_scalar "search_settle.sql"(id.0, finding, reference, response));
         let found = receipt.map_or("never", |_| "receipt");
-        match settle(found, reference, response.map(Json)).await {
+        let settled = match receipt.map_or(Ok(()), check_response) {
+            Ok(()) => settle(found, reference, response).await,
+            Err(unstorable) => Err(unstorable),
+        };
+        match settled {
             Err(StoreError::Unstorable(_)) if response.is_some() => settle("answered", None, None).await,
             settled => settled,
         }

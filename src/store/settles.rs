@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{Lease, Store, columns::milliseconds};
 use crate::{
     error::{Result, StoreError},
+    json_text::objection,
     request::{RequestError, RequestId, Status},
     stage::Receipt,
 };
@@ -122,6 +123,15 @@ fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>
         .bind(hedges)
 }
 
+/// Refuses a response that HTTP refuses, too: no poll could return it.
+pub(super) fn check_response(receipt: &Receipt) -> Result<()> {
+    let response = receipt.response.as_ref();
+    match response.and_then(|response| objection(response.get().as_bytes())) {
+        None => Ok(()),
+        Some(why) => Err(StoreError::Unstorable(why)),
+    }
+}
+
 impl Store {
     /// `tidegate.settle_passed`: queued → processing.
     ///
@@ -185,6 +195,9 @@ impl Store {
     ///
     /// A response that cannot be stored, a database error.
     pub async fn settle_receipt<T: Borrow<Receipt>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
+        settles
+            .iter()
+            .try_for_each(|settle| check_response(settle.outcome.borrow()))?;
         run!(self, receipt_query(queue, settles), fetch_all)
     }
 
@@ -201,6 +214,9 @@ impl Store {
         queue: &str,
         settles: &[Settle<R>],
     ) -> Result<Vec<Moved>> {
+        settles
+            .iter()
+            .try_for_each(|settle| check_response(settle.outcome.borrow()))?;
         let moved = receipt_query(queue, settles).fetch_all(transaction).await;
         self.errors.record(moved.map_err(StoreError::from), &self.pool)
     }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
 use sqlx::{FromRow, PgConnection, Row, postgres::PgRow, types::Json};
 
 use super::{Store, outlooks::Eta};
 use crate::{
     error::{Result, StoreError},
-    request::{RequestId, Status},
+    request::{JsonText, RequestId, Status},
     retry_after::RetryAfter,
 };
 
@@ -57,7 +56,7 @@ pub struct Submission {
     /// The kind, in snake case.
     pub kind: String,
     /// The payload, as JSON text.
-    pub payload: Box<RawValue>,
+    pub payload: JsonText,
     /// The caller's key: the same key and payload within the window is the same request.
     pub idempotency_key: Option<String>,
     /// Whether the key decides alone.
@@ -73,7 +72,7 @@ pub struct Submission {
 impl Submission {
     /// One without a key or a submitter, which gates may refuse.
     #[must_use]
-    pub fn new(kind: impl Into<String>, payload: Box<RawValue>) -> Self {
+    pub fn new(kind: impl Into<String>, payload: JsonText) -> Self {
         Self {
             kind: kind.into(),
             payload,
@@ -168,7 +167,7 @@ impl Store {
     ) -> Result<Submitted> {
         let query = sqlx::query_as(statement!("submit.sql"))
             .bind(&submission.kind)
-            .bind(Json(&submission.payload))
+            .bind(&submission.payload)
             .bind(&submission.idempotency_key)
             .bind(&submission.submitter)
             .bind(submission.admission.as_str())
@@ -191,7 +190,7 @@ impl Store {
     pub async fn submit_batch(
         &self,
         kind: &str,
-        payloads: &[Box<RawValue>],
+        payloads: &[JsonText],
         idempotency_keys: Option<&[Option<String>]>,
         submitter: Option<&str>,
         admission: Admission,
@@ -213,7 +212,7 @@ impl Store {
     pub async fn submit_group(
         &self,
         kind: &str,
-        payloads: &[Box<RawValue>],
+        payloads: &[JsonText],
         idempotency_keys: Option<&[Option<String>]>,
         submitters: Option<&[Option<String>]>,
         terms: GroupTerms,
@@ -236,7 +235,7 @@ impl Store {
     pub async fn submit_batch_once(
         &self,
         kind: &str,
-        payloads: &[Box<RawValue>],
+        payloads: &[JsonText],
         idempotency_key: &str,
         submitter: Option<&str>,
         admission: Admission,

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
-use sqlx::{FromRow, types::Json};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    request::{Executed, RequestError, RequestId, Status},
+    request::{Executed, JsonText, RequestError, RequestId, Status},
 };
 
 /// A claimed delivery.
@@ -48,8 +47,7 @@ pub struct Delivery {
     /// The status it ended in.
     pub status: Status,
     /// Its response.
-    #[sqlx(json(nullable))]
-    pub response: Option<Box<RawValue>>,
+    pub response: Option<JsonText>,
     /// Its error.
     pub error: Option<RequestError>,
     /// When it ended.
@@ -100,7 +98,7 @@ impl Store {
     /// is not allowed.
     pub async fn submit_with_callback(&self, submission: &Submission, callback_url: &str) -> Result<Submitted> {
         run!(self, fetch_one query_as "submit_with_callback.sql"(
-            &submission.kind, Json(&submission.payload), callback_url, &submission.idempotency_key,
+            &submission.kind, &submission.payload, callback_url, &submission.idempotency_key,
             &submission.submitter, submission.admission.as_str(), submission.not_before,
             submission.same_key.as_str()
         ))

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     request::{RequestError, Status},
-    store::{Moved, Settle, Store},
+    store::{Moved, Retry, Settle, Snooze, Store},
 };
 
 /// Outcomes of one sort; at least one.
@@ -110,6 +110,15 @@ pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
         let rest = batch.split_off(batch.len() / 2);
         return vec![rest, batch];
     }
+    if let Outcome::Rejected(error)
+    | Outcome::CheckFailed(error)
+    | Outcome::Retry(Retry { error, .. })
+    | Outcome::Snooze(Snooze { error: Some(error), .. }) = &mut batch[0].outcome
+        && error.details.take().is_some()
+    {
+        // They come from the stage, and may be what cannot be stored.
+        return vec![batch];
+    }
     let reason = &why.error;
     let outcome = match batch[0].outcome {
         Outcome::Effect(_) if why.of_effect => Outcome::retry(RequestError::new(
@@ -122,7 +131,7 @@ pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
             format!("the downstream took it, but its answer cannot be stored: {reason}"),
             false,
         )),
-        // Every other value is made storable here: one that is refused all the same waits for the end of its lease.
+        // Every other value is made storable: one that is refused all the same waits for the end of its lease.
         _ => return Vec::new(),
     };
     vec![vec![batch[0].with(outcome)]]

@@ -149,7 +149,7 @@ impl Transact for Instant {
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }

@@ -15,9 +15,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import psycopg
+import simplejson
 from psycopg.rows import DictRow, dict_row
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -109,6 +111,11 @@ class Server:
         return self.request(id)
 
 
+def whole(text: str) -> int | Decimal:
+    """A whole number: Python reads no `int` of thousands of digits."""
+    return int(text) if len(text) <= 640 else Decimal(text)
+
+
 class Call:
     """A call that a stage has made and that awaits its answer."""
 
@@ -121,7 +128,7 @@ class Call:
         self.closed = threading.Event()
 
     def answer(self, outcome: str | None, **fields: Any) -> None:
-        self.handler.wfile.write(json.dumps({"outcome": outcome, **fields}).encode() + b"\n")
+        self.handler.wfile.write(simplejson.dumps({"outcome": outcome, **fields}).encode() + b"\n")
 
     def is_dropped(self, seconds: float = PATIENCE) -> None:
         """Waits until the worker drops the call."""
@@ -138,7 +145,7 @@ class Downstream:
             def handle(self) -> None:
                 line = self.rfile.readline()
                 if line:
-                    call = Call(self, json.loads(line))
+                    call = Call(self, simplejson.loads(line, use_decimal=True, parse_int=whole))
                     downstream.receive(call)
                     try:
                         self.rfile.read(1)

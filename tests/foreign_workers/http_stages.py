@@ -11,6 +11,7 @@ import os
 from datetime import datetime, timezone
 
 from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
+from tidegate_worker import dumps, loads
 
 OPTIONS = json.loads(os.environ["OPTIONS"])
 HOST, PORT = OPTIONS.pop("downstream").split(":")
@@ -20,7 +21,7 @@ late: set[asyncio.Task[Receipt | Retry | Rejected]] = set()
 
 async def call(method: str, path: str, payload: Json, context: Context) -> tuple[int, float | None, dict[str, Json]]:
     """The status, the Retry-After and the body of an answer."""
-    body = json.dumps(payload).encode() if method == "POST" else b""
+    body = dumps(payload).encode() if method == "POST" else b""
     head = [
         f"{method} {path} HTTP/1.0", f"Idempotency-Key: {context.send_id}", f"Tidegate-Attempt: {context.attempt}",
         f"Tidegate-Began-At: {datetime.now(timezone.utc).isoformat()}",
@@ -38,7 +39,7 @@ async def call(method: str, path: str, payload: Json, context: Context) -> tuple
     headers = dict(line.lower().split(": ", 1) for line in lines)
     after = float(headers["retry-after"]) if "retry-after" in headers else None
     # Outcomes carry no code of the service's, so that the body of an error is not read.
-    return int(status.split()[1]), after, json.loads(content) if status.split()[1][0] == "2" and content else {}
+    return int(status.split()[1]), after, loads(content) if status.split()[1][0] == "2" and content else {}
 
 
 def is_final(status: int) -> bool:

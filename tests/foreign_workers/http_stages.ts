@@ -1,7 +1,8 @@
 // Stages over HTTP for the fault suite, as `tidegate-worker http` has them: OPTIONS has the worker's, its kinds and the
 // address of the downstream.
 
-import { type Check, type Context, type FindReceipt, type Json, type Receipt, type Send, Worker } from "./worker.js";
+import { type Check, type Context, type FindReceipt, type Json, type Receipt, type Send } from "./worker.js";
+import { Worker, parse, stringify } from "./worker.js";
 
 const { kinds, downstream, ...options } = JSON.parse(process.env["OPTIONS"]!);
 
@@ -18,7 +19,7 @@ async function call(method: "GET" | "POST", path: string, payload: Json, context
     "Tidegate-Began-At": new Date().toISOString(),
     "Content-Type": "application/json",
   };
-  const body = method === "POST" ? JSON.stringify(payload) : null;
+  const body = method === "POST" ? stringify(payload) : null;
   const answer = await fetch(`http://${downstream}${path}`, { method, headers, body, signal: context.signal });
   // Read to its end even when it is not used: only then can the connection be used again.
   const text = await answer.text();
@@ -26,7 +27,7 @@ async function call(method: "GET" | "POST", path: string, payload: Json, context
   return {
     status: answer.status,
     retryAfter: after === null ? {} : { after: Number(after) },
-    receipt: { outcome: "receipt", ...(answer.ok && text && JSON.parse(text)) },
+    receipt: { outcome: "receipt", ...(answer.ok && text ? (parse(text) as object) : {}) },
   };
 }
 

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
+from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker, dumps, loads
 
 OUTCOMES = {
     "passed": Passed, "snooze": Snooze, "failed": Failed, "receipt": Receipt, "rejected": Rejected, "retry": Retry,
@@ -23,8 +23,8 @@ async def ask(step: str, payload: Json, context: Context) -> Any:
             "worker": OPTIONS["name"], "step": step, "id": str(context.id), "kind": context.kind, "payload": payload,
             "send_id": str(context.send_id), "attempt": context.attempt, "at": time.time(),
         }
-        writer.write(json.dumps(call).encode() + b"\n")
-        answer = json.loads(await reader.readline())
+        writer.write(dumps(call).encode() + b"\n")
+        answer = loads(await reader.readline())
     finally:
         writer.close()
     outcome = answer.pop("outcome")

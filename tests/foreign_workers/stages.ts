@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
 import type { Check, Context, FindReceipt, Json, Never, Outcome, Send } from "./worker.js";
-import { Worker } from "./worker.js";
+import { parse, stringify, Worker } from "./worker.js";
 
 const { kinds, listen_url: listenUrl, ...options } = JSON.parse(process.env["OPTIONS"]!);
 
@@ -16,9 +16,9 @@ async function ask(step: string, payload: Json, context: Context): Promise<Outco
   signal.addEventListener("abort", () => socket.destroy());
   socket.on("error", () => {});
   try {
-    socket.write(`${JSON.stringify({ worker: options.name, step, id, send_id, kind, payload, attempt, at })}\n`);
+    socket.write(`${stringify({ worker: options.name, step, id, send_id, kind, payload, attempt, at })}\n`);
     const [line] = await once(createInterface({ input: socket }), "line", { signal });
-    const { may_have_left: mayHaveLeft, ...answer } = JSON.parse(line);
+    const { may_have_left: mayHaveLeft, ...answer } = parse(line) as any;
     if (answer.outcome === "raise") throw new Error("the stage fails");
     if (mayHaveLeft !== undefined) answer.mayHaveLeft = mayHaveLeft;
     return answer.outcome ? answer : null;

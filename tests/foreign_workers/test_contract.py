@@ -6,10 +6,12 @@ import os
 import signal
 import threading
 import time
+from decimal import Decimal
 
 import pytest
+import simplejson
 from conftest import Start
-from fleet import Call, Downstream, Server
+from fleet import Call, Downstream, Server, eventually
 
 
 def answer_all(call: Call) -> None:
@@ -117,6 +119,43 @@ def test_a_call_is_dropped_at_the_timeout_of_its_policy(
         server.becomes(id, "completed")
     finally:
         server.tidegate("config", "set", "direct.tx.timeout_ms", "10000")
+
+
+NUMBERS = """
+    [9007199254740993, -18446744073709551617, 123456789012345678901234567890.15, 0.1000000000000000055511151231257827,
+     1e-320, 2e308, 0.3, 1.10, -0.0, 7]
+"""
+
+
+@pytest.mark.parametrize("text", [NUMBERS, "9" * 5000])
+def test_numbers_keep_their_digits(
+    server: Server, downstream: Downstream, start: Start, language: str, text: str
+) -> None:
+    start(language)
+    id = server.rows("select id::text from tidegate.submit('direct', %s)", text)[0]["id"]
+    send = downstream.next(id, "send")
+    sent = simplejson.loads(text, use_decimal=True, parse_int=Decimal)
+    send.answer("receipt", response={"numbers": send.payload, "number": sent})
+    # Compared in the database: this program would not read all of them either.
+    compared = (
+        "select r.response -> 'numbers' = r.payload as received, r.response -> 'number' = r.payload as answered"
+        " from tidegate.request as r where r.id = %s and r.req_status = 'completed'"
+    )
+    [row] = eventually(lambda: server.rows(compared, id), f"{id} is completed")
+    assert (row["received"], row["answered"]) == (True, True)
+
+
+def test_a_payload_that_is_nested_deep_harms_no_other(
+    server: Server, downstream: Downstream, start: Start, language: str
+) -> None:
+    worker = start(language)
+    downstream.automatic = answer_all
+    deep = server.rows("select id::text from tidegate.submit('direct', %s)", "[" * 5000 + "]" * 5000)[0]["id"]
+    server.becomes(server.submit("direct"), "completed")
+    ended = "select error ->> 'code' as code from tidegate.request where id = %s and finished_at is not null"
+    [row] = eventually(lambda: server.rows(ended, deep), f"{deep} has ended")
+    assert row["code"] == "invalid_payload"
+    assert worker.process.poll() is None
 
 
 @pytest.mark.parametrize("receipt", [{"response": "\0"}, {"reference": os.urandom(4000).hex(), "response": 1}])

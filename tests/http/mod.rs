@@ -18,6 +18,7 @@ mod limits;
 mod lists;
 mod metrics;
 mod nodes;
+mod numbers;
 mod poll;
 mod pools;
 mod rate_limits;

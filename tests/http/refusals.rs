@@ -83,7 +83,7 @@ async fn the_database_itself_refuses_what_its_stack_cannot_hold() {
     let database = TestDatabase::new().await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let mut submission = submission("direct", &json!(1));
-    submission.payload = serde_json::value::RawValue::from_string(deep).unwrap();
+    submission.payload = deep.parse().unwrap();
 
     let refused = database.store.submit(&submission).await;
 

@@ -238,7 +238,7 @@ impl Transact for Slow {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({"ok": true})),
+            response: Some(json!({"ok": true}).into()),
         })
     }
 }

@@ -94,7 +94,7 @@ impl Transact for SlowAtFirst {
         self.call(request).await;
         Sent::Receipt(Receipt {
             reference: Some(format!("ref-{}", request.id)),
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }

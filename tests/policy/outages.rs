@@ -69,7 +69,7 @@ impl Transact for Downstream {
         match self.fault().await {
             None => Sent::Receipt(Receipt {
                 reference: None,
-                response: Some(json!({})),
+                response: Some(json!({}).into()),
             }),
             Some((error, may_have_left)) => Sent::Retry {
                 error,

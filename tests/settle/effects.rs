@@ -34,7 +34,7 @@ impl Transact for Ledger {
         }
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }
@@ -351,7 +351,7 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
     let mut settles: Vec<_> = claimed
         .iter()
         .map(|claimed| {
-            let response = Some(json!({}));
+            let response = Some(json!({}).into());
             let receipt = Receipt {
                 reference: None,
                 response,

@@ -152,7 +152,7 @@ impl Transact for Slow {
         self.0.fetch_add(1, Ordering::SeqCst);
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }
@@ -232,7 +232,7 @@ impl Transact for Script {
         if word == "ok" {
             return Sent::Receipt(Receipt {
                 reference: None,
-                response: Some(json!({})),
+                response: Some(json!({}).into()),
             });
         }
         Sent::Retry {

@@ -15,11 +15,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
     database::{self, PoolSettings},
-    request::RequestId,
+    request::{JsonText, RequestId},
     store::{Admission, SameKey, Store, Submission},
 };
 use uuid::Uuid;
@@ -304,8 +304,8 @@ pub fn campaign<T>(short: T, long: T) -> T {
 }
 
 /// JSON as text.
-pub fn raw(value: &Value) -> Box<RawValue> {
-    serde_json::value::to_raw_value(value).unwrap()
+pub fn raw(value: &Value) -> JsonText {
+    JsonText::of(value).unwrap()
 }
 
 /// Waits until a condition holds, checking it every few milliseconds; panics after half a minute.

@@ -62,7 +62,7 @@ impl Transact for Service {
         self.call().await;
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }

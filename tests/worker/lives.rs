@@ -51,7 +51,7 @@ where
 fn answer(_: &Request) -> Sent {
     Sent::Receipt(Receipt {
         reference: None,
-        response: Some(json!({ "ok": true })),
+        response: Some(json!({ "ok": true }).into()),
     })
 }
 
@@ -179,7 +179,7 @@ async fn an_answer_that_cannot_be_stored_ends_its_request_and_no_other() {
             let poison = request.payload.get().contains("poison");
             Sent::Receipt(Receipt {
                 reference: None,
-                response: Some(json!({ "text": if poison { "\0" } else { "fine" } })),
+                response: Some(json!({ "text": if poison { "\0" } else { "fine" } }).into()),
             })
         }),
     );
@@ -351,7 +351,7 @@ async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
             assert!(request.attempt > 1);
             Ok(Found::Receipt(Receipt {
                 reference: None,
-                response: Some(json!("found")),
+                response: Some(json!("found").into()),
             }))
         }
     }

@@ -61,7 +61,7 @@ async fn hurry(database: &TestDatabase) {
 async fn workers_ask_until_the_downstream_knows() {
     let receipt = Found::Receipt(Receipt {
         reference: Some("r-1".to_owned()),
-        response: Some(json!({ "cents": 5 })),
+        response: Some(json!({ "cents": 5 }).into()),
     });
     for (found, fact) in [(receipt, "yes"), (Found::Never, "no")] {
         let database = once().await;

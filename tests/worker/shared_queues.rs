@@ -30,7 +30,7 @@ impl Transact for Answers {
     async fn send(&self, _: &Request) -> Sent {
         Sent::Receipt(Receipt {
             reference: None,
-            response: Some(json!({})),
+            response: Some(json!({}).into()),
         })
     }
 }

@@ -24,8 +24,10 @@ use axum::{
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
-use serde_json::Value;
-use tidegate::{request::RequestId, stage::Receipt};
+use tidegate::{
+    request::{JsonText, RequestId},
+    stage::Receipt,
+};
 use tokio::{
     net::TcpListener,
     time::{Instant, timeout},
@@ -146,7 +148,7 @@ fn taken(receipt: Receipt) -> Response {
     };
     let reference = receipt.reference.map(|reference| ("reference", reference.into()));
     let response = receipt.response.map(|response| ("response", response));
-    let body: BTreeMap<&str, Value> = reference.into_iter().chain(response).collect();
+    let body: BTreeMap<&str, JsonText> = reference.into_iter().chain(response).collect();
     (status, Json(body)).into_response()
 }
 

@@ -23,7 +23,10 @@ use std::{
 };
 
 use rand::{Rng, rngs::SmallRng};
-use tidegate::{request::RequestId, stage::Receipt};
+use tidegate::{
+    request::{JsonText, RequestId},
+    stage::Receipt,
+};
 use tokio::time::{Instant, sleep};
 
 use self::{
@@ -231,8 +234,8 @@ impl Downstream {
     /// The key that the log is to have of a payload.
     pub fn key_in(&self, payload: &[u8]) -> Option<String> {
         let field = self.options.log_key.as_ref()?;
-        let payload: serde_json::Value = serde_json::from_slice(payload).ok()?;
-        Some(payload.get(field)?.as_str()?.to_owned())
+        let payload: BTreeMap<String, JsonText> = serde_json::from_slice(payload).ok()?;
+        serde_json::from_str(payload.get(field)?.get()).ok()
     }
 
     /// The counts so far.

@@ -2,14 +2,14 @@
 
 use std::{fmt::Debug, str::FromStr};
 
-use serde_json::{json, value::to_raw_value};
+use serde_json::json;
 use tidegate::request::Request;
 
 use crate::ParseError;
 
 /// A request of `kind`.
 pub(crate) fn request(kind: &str) -> Request {
-    let mut request = Request::example(kind, to_raw_value(&json!({ "secret": 7 })).unwrap());
+    let mut request = Request::example(kind, json!({ "secret": 7 }).into());
     request.attempt = 2;
     request
 }

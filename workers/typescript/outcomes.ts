@@ -1,6 +1,6 @@
 // What a stage gets and returns. A stage is an async function from a payload and its context to an outcome.
 
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+import type { Json } from "./json.js";
 
 /** The request of a call. `sendId` is the idempotency key towards the downstream: any call may come again. */
 export interface Context {

@@ -8,8 +8,10 @@ import { inspect } from "node:util";
 
 import pg from "pg";
 
-import type { Check, Context, FindReceipt, Json, Never, Outcome, Receipt, Send } from "./outcomes.js";
+import { parse, stringify, type Json } from "./json.js";
+import type { Check, Context, FindReceipt, Never, Outcome, Receipt, Send } from "./outcomes.js";
 
+export { LosslessNumber, parse, stringify, type Json } from "./json.js";
 export type * from "./outcomes.js";
 
 // Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
@@ -52,7 +54,8 @@ interface Queue {
 /** A claimed request on its way through its stage. */
 interface Call extends Context {
   queue: Queue;
-  payload: Json;
+  /** The payload, as JSON text. */
+  payload: string;
   lease: string;
   /** The end of the lease, by the clock of this process. */
   until: number;
@@ -64,7 +67,7 @@ interface Call extends Context {
 }
 
 /** A request that has ended, and whose receipt is searched for. */
-type Search = Omit<Context, "signal"> & { payload: Json };
+type Search = Omit<Context, "signal"> & { payload: string };
 
 type Optional = "checks" | "sends" | "receipts" | "name" | "concurrency" | "lease" | "poll" | "grace" | "listenUrl";
 export type WorkerOptions = Pick<Worker, "url" | "queues"> & Partial<Pick<Worker, Optional | "log">>;
@@ -180,7 +183,7 @@ export class Worker {
       const until = now() + this.lease;
       try {
         const [claimed] = await this.rows<Call>(
-          `select id, coalesce(send_id, id) as "sendId", kind, payload, attempt, attempts_max as "attemptsMax",
+          `select id, coalesce(send_id, id) as "sendId", kind, payload::text, attempt, attempts_max as "attemptsMax",
              deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,
              case when paced then extract(epoch from send_at)::float8 end as "sendAt"
            from tidegate.claim_${queue.stage}($queue, $worker, 1, make_interval(secs => $lease), $kinds)`,
@@ -252,18 +255,27 @@ export class Worker {
   /** The outcome of a request's stage; null, or an error, if the claim ends without one. */
   private async outcome(call: Call): Promise<Outcome | null> {
     if (this.stopping.signal.aborted) return null;
-    if (call.queue.stage === "readiness") return await this.bounded(call, this.checks[call.kind]!);
+    const isCheck = call.queue.stage === "readiness";
+    let payload: Json;
+    try {
+      payload = parse(call.payload);
+    } catch (error) {
+      // Nested too deep for this program.
+      const message = `the payload cannot be read: ${(error as Error).name}`;
+      return { outcome: isCheck ? "failed" : "rejected", code: "invalid_payload", message };
+    }
+    if (isCheck) return await this.bounded(call, payload, this.checks[call.kind]!);
     if (mayBeRepeated(call)) {
       // An earlier send may have succeeded, and its worker may have been lost before the settle.
       const find = this.receipts[call.kind];
-      const found = find && (await this.bounded(call, find));
+      const found = find && (await this.bounded(call, payload, find));
       if (found) return found;
       if (call.attempt > call.attemptsMax) {
         const message = "the worker of the last send was lost, and its receipt is not known";
         return { outcome: "retry", code: "attempts_exhausted", message };
       }
     }
-    return (await this.hasSlot(call)) ? await this.bounded(call, this.sends[call.kind]!, true) : null;
+    return (await this.hasSlot(call)) ? await this.bounded(call, payload, this.sends[call.kind]!, true) : null;
   }
 
   /** Waits until a send may start. One that is late for its slot is released, or after a search takes another. */
@@ -289,6 +301,7 @@ export class Worker {
   /** Calls a stage, no longer than the policy allows. Null: a search has found no receipt. */
   private async bounded(
     call: Call,
+    payload: Json,
     stage: (payload: Json, context: Context) => Promise<Outcome | Never | null>,
     isSend = false,
   ): Promise<Outcome | null> {
@@ -299,7 +312,7 @@ export class Worker {
     let [code, message] = ["stage_raised", ""];
     try {
       const aborted = once(call.signal, "abort").then(() => Promise.reject(call.signal.reason));
-      const outcome = await Promise.race([stage(call.payload, call), aborted]);
+      const outcome = await Promise.race([stage(payload, call), aborted]);
       const isSearch = call.queue.stage === "tx" && !isSend;
       const isNothing = !outcome || outcome.outcome === "never";
       if (isNothing && isSearch) return null;
@@ -352,7 +365,7 @@ export class Worker {
       let due: Search[] = [];
       try {
         due = await this.rows<Search>(
-          `select id, send_id as "sendId", kind, payload, attempt, attempt as "attemptsMax", deadline_at as deadline,
+          `select id, send_id as "sendId", kind, payload::text, attempt, attempt as "attemptsMax", deadline_at as deadline,
              submitter, timeout_ms / 1000.0::float8 as timeout
            from tidegate.search_claim($kinds, $room)`,
           { kinds, room },
@@ -376,7 +389,7 @@ export class Worker {
   private async searchFor({ payload, ...search }: Search): Promise<void> {
     const abort = new AbortController();
     const isOver = isAbortedWithin(this.stopping.signal, search.timeout).then(() => abort.abort());
-    const find = async () => this.receipts[search.kind]!(payload, { ...search, signal: abort.signal });
+    const find = async () => this.receipts[search.kind]!(parse(payload), { ...search, signal: abort.signal });
     const log = (level: "debug" | "info" | "warn", message: string): void =>
       this.log[level](`request ${search.id}: a search after its end ${message}`);
     let found: Receipt | Never | null | void;
@@ -470,6 +483,6 @@ function settleValues(outcome: Outcome | Never | string): Record<string, unknown
     const retryable = outcome.outcome === "retry" || (outcome.retryable ?? false);
     values["error"] = JSON.stringify({ code: storable(outcome.code), message: storable(outcome.message), retryable });
   }
-  if ("response" in outcome) values["response"] = JSON.stringify(outcome.response);
+  if ("response" in outcome && outcome.response !== undefined) values["response"] = stringify(outcome.response);
   return values;
 }

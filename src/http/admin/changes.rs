@@ -6,13 +6,13 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
 
-use crate::store::SettingValue;
+use crate::{request::JsonText, store::SettingValue};
 
 impl PartialSchema for SettingValue {
     fn schema() -> RefOr<Schema> {
@@ -34,7 +34,7 @@ impl ToSchema for SettingValue {}
 
 /// Settings to change, each named once: two values for one name would be ambiguous.
 #[derive(Debug)]
-pub(super) struct Changes(pub(super) BTreeMap<String, Box<RawValue>>);
+pub(super) struct Changes(pub(super) BTreeMap<String, JsonText>);
 
 /// The settings that do not depend on queues and kinds.
 const EVERYWHERE: [&str; 7] = [
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Changes {
 struct EachOnce;
 
 impl<'de> Visitor<'de> for EachOnce {
-    type Value = BTreeMap<String, Box<RawValue>>;
+    type Value = BTreeMap<String, JsonText>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of settings and their values")
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for EachOnce {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut changes = BTreeMap::new();
-        while let Some((name, value)) = members.next_entry::<String, Box<RawValue>>()? {
+        while let Some((name, value)) = members.next_entry::<String, JsonText>()? {
             if changes.contains_key(&name) {
                 return Err(A::Error::custom(format!("{name} occurs twice")));
             }

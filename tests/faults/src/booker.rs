@@ -87,7 +87,7 @@ impl Stage {
 fn receipt(body: &Value) -> Receipt {
     Receipt {
         reference: None,
-        response: body.get("response").cloned(),
+        response: body.get("response").cloned().map(JsonText::from),
     }
 }
 

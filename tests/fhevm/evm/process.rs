@@ -99,7 +99,7 @@ struct Count {
 fn receipt(mined: &Mined) -> Receipt {
     Receipt {
         reference: Some(mined.hash.to_string()),
-        response: Some(json!({ "block": mined.block_number })),
+        response: Some(json!({ "block": mined.block_number }).into()),
     }
 }
 

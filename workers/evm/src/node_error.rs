@@ -4,11 +4,14 @@
 //! message decides, then the first whose code is equal. What no line matches is [`Class::Unknown`], after which nothing
 //! is certain.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use alloy::primitives::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// In how many objects, one in the other, an error's data is looked for.
+const DEEPEST: usize = 8;
 
 /// What an error of a node says about the transaction or the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,7 +110,7 @@ pub struct NodeError {
     pub message: String,
     /// More about it: of a revert, what the contract returned.
     #[serde(default)]
-    pub data: Option<Value>,
+    pub data: Option<Box<RawValue>>,
 }
 
 impl NodeError {
@@ -145,17 +148,21 @@ impl NodeError {
         if self.class() != Revert {
             return None;
         }
-        let data = self.data.as_ref().and_then(hex_within);
+        let data = self.data.as_deref().and_then(hex_within);
         Some(data.or_else(|| hex_in_text(&self.message)).unwrap_or_default())
     }
 }
 
-fn hex_within(data: &Value) -> Option<Bytes> {
-    match data {
-        Value::String(text) => hex_in_text(text),
-        Value::Object(object) => hex_within(object.get("data")?),
-        _ => None,
+/// Of a string, its bytes; of an object, those of its `data`. Nothing else in it is read, such as numbers.
+fn hex_within(mut data: &RawValue) -> Option<Bytes> {
+    for _ in 0..DEEPEST {
+        if let Ok(text) = serde_json::from_str::<String>(data.get()) {
+            return hex_in_text(&text);
+        }
+        let members: HashMap<String, &RawValue> = serde_json::from_str(data.get()).ok()?;
+        data = members.get("data")?;
     }
+    None
 }
 
 fn hex_in_text(text: &str) -> Option<Bytes> {

@@ -212,7 +212,7 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::to_raw_value;
+    use tidegate::request::JsonText;
 
     use super::*;
 
@@ -240,7 +240,7 @@ mod tests {
         );
 
         let mut error = Label::ValidationFailed.error();
-        error.details = Some(to_raw_value(&two).unwrap());
+        error.details = Some(JsonText::of(&two).unwrap());
         assert_eq!(Refusal::of_error(&error), Some(Refusal::invalid(two)));
     }
 }

@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
+from .json import dumps, loads
 from .outcomes import Check, Context, Failed, FindReceipt, Json, Never, Outcome, Passed, Receipt, Rejected
 from .outcomes import Retry, Send, Snooze
 
@@ -66,7 +67,7 @@ class Call(Context):
     """A claimed request on its way through its stage."""
 
     queue: Queue
-    payload: Json
+    payload: str  # as JSON text
     lease: str
     until: float  # the end of the lease, by the clock of this process
     send_at: float | None  # by the database's clock, in a queue with a rate
@@ -183,7 +184,7 @@ class Worker:
             until = monotonic() + self.lease
             try:
                 for row in await self.rows(
-                    "select id, coalesce(send_id, id) as send_id, kind, payload, attempt, attempts_max,"
+                    "select id, coalesce(send_id, id) as send_id, kind, payload::text, attempt, attempts_max,"
                     " deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,"
                     " case when paced then extract(epoch from send_at)::float8 end as send_at"
                     f" from tidegate.claim_{queue.stage}"
@@ -249,16 +250,23 @@ class Worker:
         """The outcome of a request's stage, or the statement that ends the claim without one."""
         if self._stopping.is_set():
             return RELEASED
-        if call.queue.stage == "readiness":
-            return await self._bounded(call, self.checks[call.kind])
+        is_check = call.queue.stage == "readiness"
+        try:
+            payload = loads(call.payload)
+        except (ValueError, RecursionError) as error:
+            # Nested too deep for this program.
+            refuses = Failed if is_check else Rejected
+            return refuses("invalid_payload", f"the payload cannot be read: {type(error).__name__}")
+        if is_check:
+            return await self._bounded(call, payload, self.checks[call.kind])
         if call.may_be_repeated:
             # An earlier send may have succeeded, and its worker may have been lost before the settle.
             find = self.receipts.get(call.kind)
-            if find and (found := await self._bounded(call, find)):
+            if find and (found := await self._bounded(call, payload, find)):
                 return found
             if call.attempt > call.attempts_max:
                 return Retry("attempts_exhausted", "the worker of the last send was lost, and its receipt is not known")
-        return await self._bounded(call, self.sends[call.kind], True) if await self._has_slot(call) else RELEASED
+        return await self._bounded(call, payload, self.sends[call.kind], True) if await self._has_slot(call) else RELEASED
 
     async def _has_slot(self, call: Call) -> bool:
         """Waits until a send may start. One that is late for its slot is released, or after a search takes another."""
@@ -280,12 +288,14 @@ class Worker:
             await is_set_within(self._stopping, row["wait"])
         return self._holds(call)
 
-    async def _bounded(self, call: Call, stage: Callable[[Any, Context], Awaitable[Any]], is_send: bool = False) -> Any:
+    async def _bounded(
+        self, call: Call, payload: Json, stage: Callable[[Any, Context], Awaitable[Any]], is_send: bool = False
+    ) -> Any:
         """Calls a stage, no longer than the policy allows."""
         began_at, code, call.is_sending = monotonic(), "stage_raised", is_send
         try:
             async with asyncio.timeout(call.timeout):
-                outcome = await stage(call.payload, call)
+                outcome = await stage(payload, call)
             if isinstance(outcome, Never | None) and stage in self.receipts.values():
                 return None
             if (call.queue.stage, type(outcome)) in SETTLE:
@@ -339,7 +349,7 @@ class Worker:
                 due, room = list[DictRow](), SEARCHES - len(searches)
                 try:
                     due = await self.rows(
-                        "select id, send_id, kind, payload, attempt, attempt as attempts_max, deadline_at as deadline,"
+                        "select id, send_id, kind, payload::text, attempt, attempt as attempts_max, deadline_at as deadline,"
                         " submitter, timeout_ms / 1000.0::float8 as timeout"
                         " from tidegate.search_claim(%(kinds)s, %(room)s)", kinds=kinds, room=room,
                     )
@@ -354,12 +364,12 @@ class Worker:
                 else:
                     await asyncio.wait(searches, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _search_for(self, payload: Json, context: Context) -> None:
+    async def _search_for(self, payload: str, context: Context) -> None:
         """Searches once. One that fails or is cut off is made again: its next time is in the database."""
         found: Any = None
         try:
             async with asyncio.timeout(context.timeout):
-                found = await self.receipts[context.kind](payload, context)
+                found = await self.receipts[context.kind](loads(payload), context)
         except Exception as error:
             found = error
         finally:
@@ -433,5 +443,5 @@ def settle_values(outcome: Outcome | str) -> dict[str, Any]:
         code, message = (re.sub("[\0\ud800-\udfff]", "\ufffd", given[name]) for name in ("code", "message"))
         given["error"] = Jsonb({"code": code, "message": message, "retryable": given.get("retryable", True)})
     if given.get("response") is not None:
-        given["response"] = Jsonb(given["response"])
+        given["response"] = Jsonb(given["response"], dumps)
     return given

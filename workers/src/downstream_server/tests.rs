@@ -88,7 +88,7 @@ async fn a_direct_request_is_answered_by_its_receipt() {
     let request = request("direct");
     let receipt = Receipt {
         reference: None,
-        response: Some(json!({ "simulated": request.id })),
+        response: Some(json!({ "simulated": request.id }).into()),
     };
     assert_eq!(server.stages("direct").1.send(&request).await, Sent::Receipt(receipt));
 }

@@ -15,7 +15,6 @@ use axum::{
     extract::{Request as Call, State},
     http::{HeaderMap, Response},
 };
-use serde_json::json;
 use tokio::{net::TcpListener, time::sleep};
 
 use super::*;

@@ -1,10 +1,7 @@
 //! The responses of a simulated downstream.
 
 use rand::{rngs::SmallRng, seq::SliceRandom};
-use serde_json::{
-    json,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::json;
 use tidegate::{
     request::{Flow, RequestId},
     stage::Receipt,
@@ -18,7 +15,7 @@ impl Downstream {
     ///
     /// A receipt with the response has no reference: no response will name it.
     pub(super) fn receipt(&self, id: RequestId, kind: &SimulatedKind, answered: bool) -> Receipt {
-        let response = (kind.flow == Flow::Direct && answered).then(|| json!({ "simulated": id }));
+        let response = (kind.flow == Flow::Direct && answered).then(|| json!({ "simulated": id }).into());
         let reference = match response {
             Some(_) => None,
             None => self.reference(id),
@@ -53,8 +50,7 @@ impl Downstream {
                 reference,
                 part,
                 accept,
-                // A map with text keys can always be serialised.
-                response: to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+                response: content.into(),
             };
             let latency = self.options.response_latency.draw(dice);
             deliveries.post(id, &kind.name, latency, response);

@@ -14,7 +14,7 @@ async fn refusal(chain: &Anvil, method: &str, params: Value) -> NodeError {
     NodeError {
         code: error.code,
         message: error.message,
-        data: error.data,
+        data: error.data.map(|data| serde_json::value::to_raw_value(&data).unwrap()),
     }
 }
 

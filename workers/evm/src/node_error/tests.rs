@@ -1,6 +1,6 @@
 //! What the nodes say, a test for each thing that is certain afterwards.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -87,6 +87,9 @@ fn a_revert_returns_the_data_of_the_contract() {
         data(json!({ "code": -32015, "message": "VM execution error.", "data": "Reverted 0xd93c0665" })),
         bytes
     );
+    let with_number = r#"{"code": 3, "message": "execution reverted", "data": {"gas": 1e400, "data": "0xd93c0665"}}"#;
+    let error: NodeError = serde_json::from_str(with_number).unwrap();
+    assert_eq!(error.revert_data(), bytes);
     assert_eq!(
         data(json!({ "code": 3, "message": "execution reverted: custom error 0xd93c0665: 0x7" })),
         bytes

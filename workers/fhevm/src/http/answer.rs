@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use tidegate::{
     Outlook,
     request::{JsonText, RequestId, Status},
@@ -60,7 +60,7 @@ struct Envelope<'a> {
     #[serde(rename = "requestId", skip_serializing_if = "Option::is_none")]
     request_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a RawValue>,
+    result: Option<&'a JsonText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure<'a>>,
 }
@@ -95,7 +95,7 @@ impl IntoResponse for Answer {
             }
             Self::Succeeded(result) => {
                 tracing::info!(request_id = %id, "succeeded");
-                let result = Some(&*result);
+                let result = Some(&result);
                 let body = Envelope {
                     result,
                     ..envelope("succeeded")
@@ -202,13 +202,11 @@ fn result(family: Family, response: JsonText) -> serde_json::Result<JsonText> {
     let mut shares: Vec<_> = response.shares.into_values().collect();
     // An index is a number of any size, in decimal.
     shares.sort_by(|a, b| (a.index.len(), &a.index).cmp(&(b.index.len(), &b.index)));
-    serde_json::value::to_raw_value(&BTreeMap::from([("result", shares)]))
+    JsonText::of(&BTreeMap::from([("result", shares)]))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::to_raw_value;
-
     use super::*;
 
     #[test]
@@ -216,7 +214,7 @@ mod tests {
         let share = |index: &str| json!({"payload": index, "signature": "", "extraData": "0x", "index": index});
         let shares = json!({"shares": {"a": share("10"), "b": share("9"), "c": share("0")}});
 
-        let result = result(Family::UserDecrypt, to_raw_value(&shares).unwrap()).unwrap();
+        let result = result(Family::UserDecrypt, shares.into()).unwrap();
 
         let shown = |index: &str| json!({"payload": index, "signature": "", "extraData": "0x"});
         let result: serde_json::Value = serde_json::from_str(result.get()).unwrap();

@@ -2,9 +2,9 @@
 
 use axum::extract::Request;
 use chrono::Utc;
-use serde_json::value::to_raw_value;
 use tidegate::{
     StoreError, Submitted,
+    request::JsonText,
     retry_after::RetryAfter,
     store::{Admission, SameKey, Submission},
 };
@@ -66,7 +66,7 @@ impl Relayer {
             Twins::Shared => None,
             Twins::PerKey => submitter.as_deref(),
         };
-        let Ok(text) = to_raw_value(payload) else {
+        let Ok(text) = JsonText::of(payload) else {
             return Label::InternalServerError.into();
         };
         let submission = Submission {

@@ -87,21 +87,35 @@ async fn the_services_retry_after_is_honoured() {
 
 #[tokio::test]
 async fn a_receipt_is_read_from_body_or_headers() {
-    let receipt = |reference: Option<&str>, response| {
+    let receipt = |reference: Option<&str>, response: Option<&str>| {
         Sent::Receipt(Receipt {
             reference: reference.map(str::to_owned),
-            response,
+            response: response.map(|text| text.parse().unwrap()),
         })
     };
     let plain: &[_] = &[("content-type", "text/plain"), ("location", "/jobs/1")];
     let headers: &[_] = &[("tidegate-reference", "t-1"), ("location", "/jobs/1")];
-    let cases: [(&'static [_], &'static str, Sent); 7] = [
+    let cases: [(&'static [_], &'static str, Sent); 11] = [
         (&[JSON], r#"{"reference":"r-1","more":0}"#, receipt(Some("r-1"), None)),
         (&[JSON], r#"{"reference":17}"#, receipt(Some("17"), None)),
+        (&[JSON], r#"{"response":{"x":1}}"#, receipt(None, Some(r#"{"x":1}"#))),
+        // No number is rounded, and none is too large.
         (
             &[JSON],
-            r#"{"response":{"x":1}}"#,
-            receipt(None, Some(json!({ "x": 1 }))),
+            r#"{"reference":123456789012345678901234567890}"#,
+            receipt(Some("123456789012345678901234567890"), None),
+        ),
+        (
+            &[JSON],
+            r#"{"reference":-1.10e400,"response":[1e400,0.1000]}"#,
+            receipt(Some("-1.10e400"), Some("[1e400,0.1000]")),
+        ),
+        (&[JSON], r#"{"reference":"r","n":1e400}"#, receipt(Some("r"), None)),
+        // Whether it can be stored is the database's to say, and the service has taken the request.
+        (
+            &[JSON],
+            r#"{"response":[{"a\u0000":1}]}"#,
+            receipt(None, Some(r#"[{"a\u0000":1}]"#)),
         ),
         (&[], r#"{"reference":null,"response":null}"#, receipt(None, None)),
         (headers, "", receipt(Some("t-1"), None)),
@@ -127,7 +141,7 @@ async fn a_receipt_that_cannot_be_read_is_asked_for_again() {
         "7",
         r#"{"reference":{}}"#,
         r#"{"reference":"a\u0000b"}"#,
-        r#"{"response":[{"a\u0000":1}]}"#,
+        r#"{"reference":true}"#,
     ] {
         let (check, sent, found) = outcomes(200, &[JSON], body).await;
         assert_eq!(check, Check::Ready, "a check's body does not matter");
@@ -137,6 +151,10 @@ async fn a_receipt_that_cannot_be_read_is_asked_for_again() {
     let long = format!(r#"{{"reference":"{}"}}"#, "x".repeat(1025));
     let (_, sent, _) = outcomes(200, &[JSON], long.leak()).await;
     assert_eq!(retry(sent).0, "unreadable_receipt");
+    for name in ["tidegate-reference", "location"] {
+        let (_, sent, _) = outcomes(202, vec![(name, "jobs/\u{e9}")].leak(), "").await;
+        assert_eq!(retry(sent).0, "unreadable_receipt", "{name}");
+    }
 }
 
 #[tokio::test]
@@ -147,6 +165,14 @@ async fn a_refusal_is_passed_on_in_the_services_own_words() {
     let (check, sent, _) = outcomes(422, headers, body).await;
     assert_eq!(check, Check::Failed(error.clone()));
     assert_eq!(sent, Sent::Rejected(error));
+
+    // A number that no program could hold does not hide the words beside it.
+    let body = r#"{"detail":"the account is closed","code":"account_closed","retryable":true,"limit":1e400}"#;
+    let (_, sent, _) = outcomes(422, headers, body).await;
+    assert_eq!(
+        sent,
+        Sent::Rejected(RequestError::new("account_closed", "the account is closed", true))
+    );
 
     let (_, sent, _) = outcomes(400, headers, r#"{"title":"No","code":"two words"}"#).await;
     assert_eq!(sent, Sent::Rejected(RequestError::new("rejected", "No", false)));

@@ -14,9 +14,9 @@ use std::{
 };
 
 use peercommon as pc;
-use serde_json::value::RawValue;
 use tidegate::{
     database::{self, PoolSettings},
+    request::JsonText,
     schema,
     store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
     worker::{self, WorkerOptions},
@@ -42,8 +42,8 @@ async fn store() -> Store {
     )
 }
 
-fn payload() -> Box<RawValue> {
-    RawValue::from_string(r#"{"i":1}"#.to_owned()).unwrap()
+fn payload() -> JsonText {
+    r#"{"i":1}"#.parse().unwrap()
 }
 
 /// As an operator sets up one who wants no rate and no limit of checks; the marks as told.

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use peercommon as pc;
-use serde_json::value::RawValue;
 use tidegate::{
     request::{Request, RequestId},
     stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
@@ -99,7 +98,7 @@ async fn respond(store: &Store, id: RequestId) {
         reference: None,
         part: None,
         accept: None,
-        response: RawValue::from_string("true".to_owned()).unwrap(),
+        response: true.into(),
     };
     store.respond(&response).await.unwrap();
 }
