@@ -93,6 +93,7 @@ mod library {
 }
 mod maintenance {
     pub mod duties;
+    pub mod passed_over;
     pub mod retention;
 }
 mod policy {

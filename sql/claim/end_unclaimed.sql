@@ -10,6 +10,7 @@ create or replace function tidegate_internal.end_unclaimed(
   returns void language plpgsql as $$
 declare
   v_pause  constant interval := '250 ms';
+  v_refused constant interval := '1 minute';
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
   v_ended  record;
 begin
@@ -33,7 +34,10 @@ begin
   where f.fate is not null;
   perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
 
-  perform tidegate_internal.put_back(p_queue, array_agg(t.msg_id), array_agg(t.id), array_agg(p_now + v_pause))
+  perform tidegate_internal.put_back(
+    p_queue, array_agg(t.msg_id), array_agg(t.id),
+    array_agg(p_now + case when r.id = any(v_ended.ids) then v_refused else v_pause end)
+  )
   from unnest(p_ids, p_msg_ids) as t(id, msg_id)
   join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
   where r.queue = p_queue and r.req_status = v_status and r.lease is null;

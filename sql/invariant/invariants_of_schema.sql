@@ -75,6 +75,16 @@ from (
 ) as s
 where s.number <> 1
      $q$),
+    ('duty_fails', 'no duty of maintenance fails for a minute', null, $q$
+select concat(m.duty, ': ', m.error) as id
+from tidegate.maintenance as m
+where m.failing_since < tidegate.clock() - interval '1 minute'
+     $q$),
+    ('request_passed_over', 'no duty has to pass over a request because it can neither end nor delete it', null, $q$
+select concat(n.request_id, ' by ', n.duty, ': ', n.error) as id
+from tidegate.passed_over as n
+where n.retry_at > tidegate.clock() - interval '5 minutes'
+     $q$),
     ('duty_missing', 'every duty of maintenance is on its list, and is done at least once a day', null, $q$
 select d.name as id
 from unnest(array[

@@ -5,7 +5,8 @@
 -- its partition (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
 -- were shortened, requests stay for as long as keys from before stand for them. Live requests stay, however old; so do
 -- those that ended lately, those that were redriven as a request that is there, because keys lead to it through them,
--- and, in kinds whose keys stand until then, those that are not resolved. They are passed over until the next round.
+-- and, in kinds whose keys stand until then, those that are not resolved. They are examined again in the next round.
+-- What an application's foreign key or trigger keeps is passed over (see `try_each`).
 -- Returns how many it deleted, and whether to go on.
 create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql security definer
@@ -19,7 +20,6 @@ declare
   v_kind    record;
   v_seen    record;
   v_next    uuid;
-  v_gone    uuid[];
 begin
   expired := 0;
   more := false;
@@ -49,7 +49,7 @@ begin
               select from tidegate.redrive as v join tidegate.request as n on n.id = v.redriven_as
               where v.request_id = r.id
             )
-          ) as old
+          ) and not tidegate_internal.is_passed_over(r.id, 'expire_requests') as old
       from tidegate.request as r
       -- Compared as pairs, so that no index but (kind, id) will do.
       where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)
@@ -64,18 +64,9 @@ begin
     end;
 
     if v_seen.ids is not null then
-      with locked as materialized (
-        select r.id
-        from tidegate.request as r
-        where r.id = any(v_seen.ids) and r.req_status in ('completed', 'timed_out', 'failure')
-        order by r.id
-        for update skip locked
-      ), gone as (
-        delete from tidegate.request as r using locked as l where r.id = l.id returning r.id
-      )
-      select array_agg(g.id) into v_gone from gone as g;
-      delete from tidegate.stored_event_default as e where e.request_id = any(v_gone);
-      expired := expired + coalesce(cardinality(v_gone), 0);
+      expired := expired + cardinality(tidegate_internal.try_each(
+        'expire_requests', v_seen.ids, 'select tidegate_internal.delete_requests($1)'
+      ));
       v_left := v_left - cardinality(v_seen.ids);
     end if;
     -- At the end of the range the next round begins.

@@ -7,8 +7,11 @@ create or replace function tidegate.expire_responses(batch integer default 1000,
 as $$
 declare
   v_ids uuid[] := array(
-    select a.request_id from tidegate.awaiting_response as a where a.due_at <= tidegate.clock()
-      order by a.due_at limit batch
+    select a.request_id
+    from tidegate.awaiting_response as a
+    where a.due_at <= tidegate.clock() and not tidegate_internal.is_passed_over(a.request_id, 'expire_responses')
+    order by a.due_at
+    limit batch
   );
 begin
   more := cardinality(v_ids) = batch;

@@ -1,19 +1,30 @@
 -- expire_webhooks: One batch of a maintenance duty: deletes deliveries that ended before the policy's retention;
--- returns how many.
+-- returns how many. What an application keeps is passed over (see `try_each`).
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
-  returns bigint language sql security definer as $$
-  with expired_rows as (
-    delete from tidegate.webhook_delivery as d
-    where d.request_id = any(array(
-      select e.request_id
-      from tidegate.webhook_delivery as e
-      where e.finished_at < tidegate.clock() - (select p.retention from tidegate.webhook_policy as p)
-      order by e.finished_at
-      limit batch
-      for update skip locked
-    ))
-    returning 1
-  )
-  select count(*) from expired_rows;
+  returns bigint language plpgsql security definer as $$
+declare
+  v_ids uuid[] := array(
+    select e.request_id
+    from tidegate.webhook_delivery as e
+    where e.finished_at < tidegate.clock() - (select p.retention from tidegate.webhook_policy as p)
+      and not tidegate_internal.is_passed_over(e.request_id, 'expire_webhooks')
+    order by e.finished_at
+    limit batch
+    for update skip locked
+  );
+begin
+  if v_ids = '{}' then
+    return 0;
+  end if;
+  return cardinality(tidegate_internal.try_each(
+    'expire_webhooks', v_ids,
+    $sql$
+      with gone as (
+        delete from tidegate.webhook_delivery as d where d.request_id = any($1) returning d.request_id
+      )
+      select array_agg(g.request_id) from gone as g
+    $sql$
+  ));
+end;
 $$;
 select tidegate_internal.allow('expire_webhooks', '{api,worker,admin}');

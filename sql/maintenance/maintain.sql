@@ -11,6 +11,7 @@ declare
   v_duty  text[];
   v_began timestamptz;
   v_more  boolean;
+  v_error text;
   -- The duties that have ended, and are not noted yet.
   v_ended text[] := '{}';
   v_ran   timestamptz[] := '{}';
@@ -54,14 +55,18 @@ begin
     for v_batch in 1 .. 100 loop
       exit when v_more is not true or tidegate.clock() not between v_began and v_began + v_time
         or (v_batch = 1 and not tidegate.duty_begins(v_duty[1]));
-      -- A duty that fails raises a warning, and the later ones run all the same.
+      -- A duty that fails has not run, and the later ones run all the same.
+      v_error := null;
       begin
         execute v_duty[2] into v_more;
       exception when others then
-        raise warning 'maintenance duty %: %', v_duty[1], sqlerrm;
+        v_error := sqlerrm;
         v_more := false;
+        raise warning 'maintenance duty %: %', v_duty[1], v_error;
       end;
-      if v_more is not true then
+      if v_error is not null then
+        perform tidegate.duty_fails(v_duty[1], v_error);
+      elsif v_more is not true then
         v_ended := v_ended || v_duty[1];
         v_ran := v_ran || v_began;
         v_took := v_took || (tidegate.clock() - v_began);

@@ -4,7 +4,8 @@
 -- `p_column` is deadline_at or readiness_deadline_at, `p_fate` as in `end_expired`. Each row is visited about once,
 -- ended or not. A sweep begins 5 seconds or more before the end of the last one: that overlap finds rows that were
 -- committed late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for
--- ever. Returns 0 when nothing is due, or when another sweep or a recovery is under way.
+-- ever. What could not be ended is behind the cursor: its notes say when to try it again. Returns 0 when nothing is
+-- due, or when another sweep or a recovery is under way.
 create or replace function tidegate_internal.sweep_deadline(
   p_duty text, p_column text, p_fate text, p_batch integer,
   out expired bigint, out more boolean
@@ -13,6 +14,8 @@ create or replace function tidegate_internal.sweep_deadline(
 declare
   v_overlap constant interval := '5 seconds';
   v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';
+  v_from    constant tidegate.request_status[] :=
+    case p_fate when 'unready' then '{queued}' else '{queued,processing,tx_in_flight}' end;
   v_now     timestamptz := tidegate.clock();
   v_cursor  tidegate.maintenance;
   v_ids     uuid[];
@@ -58,7 +61,8 @@ begin
   where m.duty = p_duty and (
     v_ids is not null or m.cursor_id <> v_no_id or m.cursor_at not between v_now - interval '1 minute' and v_now
   );
-  if v_ids is null then
+  v_ids := v_ids || tidegate_internal.due_again(p_duty, p_column, v_from, p_batch);
+  if coalesce(cardinality(v_ids), 0) = 0 then
     return;
   end if;
   select count(*) into expired from tidegate_internal.end_expired(v_ids, p_fate);
@@ -66,14 +70,16 @@ begin
   -- `end_requests` leaves a request live that changed its queue or number while it waited for the message. The cursor
   -- may be behind that request already.
   execute format(
-    'select min(r.%1$I) from tidegate.request as r where r.id = any($1) and r.req_status = any($2) and r.%1$I <= $3',
+    $sql$
+      select min(r.%1$I)
+      from tidegate.request as r
+      where r.id = any($1) and r.req_status = any($2) and r.%1$I <= $3
+        and not tidegate_internal.is_passed_over(r.id, $4)
+    $sql$,
     p_column
   )
   into v_last_at
-  using
-    v_ids,
-    case p_fate when 'unready' then '{queued}' else '{queued,processing,tx_in_flight}' end::tidegate.request_status[],
-    tidegate.clock();
+  using v_ids, v_from, tidegate.clock(), p_duty;
   if v_last_at is not null then
     update tidegate.maintenance as m set cursor_at = v_last_at, cursor_id = v_no_id where m.duty = p_duty;
     more := true;

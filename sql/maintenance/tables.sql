@@ -11,6 +11,17 @@
 --   took_ms: Duration of that run, milliseconds; long duties run less often.
 --   cursor_at: Deadline sweeps: earlier deadlines are done.
 --   cursor_id: Deadline sweeps: last request done with that deadline.
+--   error: Why it fails; null: it does not.
+--   failing_since: Since when it fails.
+
+-- table passed_over: Requests that a duty can neither end nor delete; written by the duties.
+--   request_id: The request.
+--   duty: The duty.
+--   since: When the duty first failed for it.
+--   retry_at: When it is tried again; long over: the request has ended otherwise.
+--   error: What refused it.
+
+-- index passed_over_retry_idx: Serves the deadline sweeps: what to try again.
 
 -- table schema_state: What migrate last applied, one row a schema: tidegate, and those of programs that embed it.
 --   schema: Its name.

@@ -57,6 +57,7 @@ begin
   delete from tidegate.response_inbox as i where i.request_id = any(array(select id from old_rows));
   delete from tidegate.webhook_delivery as w where w.request_id = any(array(select id from old_rows));
   delete from tidegate.redrive as v where v.request_id = any(array(select id from old_rows));
+  delete from tidegate.passed_over as n where n.request_id = any(array(select id from old_rows));
   insert into tidegate.request_count_delta (kind, req_status, delta)
   select r.kind, r.req_status, -count(*) from old_rows as r group by r.kind, r.req_status;
   return null;

@@ -61,6 +61,7 @@ begin
     join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
     where not i.late and i.id > v_from and i.id <= v_to
       and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+      and not tidegate_internal.is_passed_over(r.id, 'sweep_inbox')
     order by i.id
     limit batch
   ) as addressed;
@@ -69,7 +70,10 @@ begin
   end if;
 
   perform from (select 1 from tidegate.request as r where r.id = any(v_ids) order by r.id for update) as locked;
-  return tidegate_internal.apply_inbox(v_ids);
+  -- An entry for each response that was applied.
+  return cardinality(tidegate_internal.try_each(
+    'sweep_inbox', v_ids, 'select array_fill($1[1], array[tidegate_internal.apply_inbox($1)::integer])'
+  ));
 end;
 $$;
 select tidegate_internal.allow('sweep_inbox', '{api,worker,admin}');

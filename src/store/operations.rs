@@ -5,7 +5,10 @@ use serde::Serialize;
 use sqlx::FromRow;
 
 use super::Store;
-use crate::{error::Result, request::Stage};
+use crate::{
+    error::Result,
+    request::{RequestId, Stage},
+};
 
 /// A setting that `initialise` or `kind_add` wrote.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
@@ -81,6 +84,14 @@ pub struct MaintenanceOverview {
     pub duty: String,
     /// For how many seconds it has been overdue.
     pub overdue_seconds: f64,
+    /// Why it fails; none: it does not.
+    pub error: Option<String>,
+    /// How many requests it passes over, because it can neither end nor delete them.
+    pub passed_over: i64,
+    /// The first of them.
+    pub passed_over_request: Option<RequestId>,
+    /// What refuses that one.
+    pub passed_over_error: Option<String>,
 }
 
 /// One row of `worker_overview`.
@@ -155,7 +166,7 @@ impl Store {
         run!(self, fetch_all query_as "queue_overview.sql"())
     }
 
-    /// Every maintenance duty, and how late it is.
+    /// Every maintenance duty, how late it is, and what it cannot do.
     ///
     /// # Errors
     ///

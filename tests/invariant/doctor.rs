@@ -645,6 +645,18 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "duty_fails",
+        "update tidegate.maintenance set error = 'no', failing_since = now() - interval '2 minutes'
+         where duty = 'expire_keys'",
+        &[],
+    ),
+    (
+        "request_passed_over",
+        "insert into tidegate.passed_over (request_id, duty, since, retry_at, error)
+         select id, 'expire_requests', now(), now(), 'no' from tidegate.request limit 1",
+        &[],
+    ),
+    (
         "duty_missing",
         "delete from tidegate.maintenance where duty = 'expire_by_deadline'",
         &[],

@@ -182,19 +182,44 @@ async fn a_queue_whose_table_is_gone_keeps_no_duty_from_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_duty_that_fails_keeps_no_other_from_running() {
+async fn a_duty_that_fails_keeps_no_other_from_running_and_has_not_run() {
     let database = TestDatabase::new().await;
     // Every duty before `fold_counts` works; this one does not.
+    database.execute("call tidegate.maintain()").await;
+    database
+        .execute("update tidegate.maintenance set ran_at = now() - interval '1 day'")
+        .await;
     database
         .execute("alter table tidegate.request_count rename to request_count_away")
         .await;
 
     database.execute("call tidegate.maintain()").await;
 
+    let failing = "select count(*) from tidegate.maintenance_overview
+                   where error like '%request_count%' and failing_since > now() - interval '1 minute' and overdue > '23 h'";
+    assert_eq!(database.number(failing).await, 1);
     assert_eq!(
         database
-            .number("select count(*) from tidegate.maintenance where duty in ('expire_keys', 'forget_workers', 'make_partitions') and ran_at > '-infinity'")
+            .number("select count(*) from tidegate.maintenance_overview where overdue > '1 h' or error is not null")
             .await,
-        3
+        1,
+        "only that one"
     );
+    database
+        .execute("update tidegate.maintenance set failing_since = failing_since - interval '2 minutes' where error is not null")
+        .await;
+    let found = "select samples::text from tidegate.invariant_violation where name = 'duty_fails'";
+    assert!(database.text(found).await.unwrap().contains("fold_counts: "));
+
+    database
+        .execute("alter table tidegate.request_count_away rename to request_count")
+        .await;
+    database.execute("call tidegate.maintain()").await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.maintenance where error is not null or failing_since is not null")
+            .await,
+        0
+    );
+    assert_eq!(database.violations().await, NO_ROWS);
 }

@@ -389,3 +389,49 @@ async fn a_query_of_one_kind_reads_no_requests_of_others() {
         assert!(read.rows_by_index < 100, "{statement}: {read:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_application_refers_to_stays_and_keeps_no_other() {
+    let (database, mut session) = stage().await;
+    let mut ids = Vec::new();
+    for day in 20..40 {
+        ids.push(aged(&mut session, "direct", "failure", day, day).await);
+    }
+    session
+        .execute(&format!(
+            "create table public.orders (request_id uuid references tidegate.request);
+             insert into public.orders values ('{}'), ('{}')",
+            ids[3], ids[11]
+        ))
+        .await;
+    let retain = async || {
+        for _ in 0..3 {
+            let due = "update tidegate.maintenance set ran_at = '-infinity' where duty = 'expire_requests'";
+            database.execute(due).await;
+            database.execute("call tidegate.maintain()").await;
+        }
+    };
+
+    retain().await;
+
+    // Their ids begin with the time.
+    assert_eq!(kept(&mut session).await, [ids[11], ids[3]]);
+    let note = "select passed_over, passed_over_request, passed_over_error, overdue = '0', error
+                from tidegate.maintenance_overview where duty = 'expire_requests'";
+    assert_eq!(
+        session.text(note).await,
+        format!(
+            "2 {} update or delete on table \"request\" violates foreign key constraint \"orders_request_id_fkey\" on table \"orders\" t ",
+            ids[11]
+        )
+    );
+    let found = session.texts(VIOLATIONS).await.join("\n");
+    assert!(found.contains("request_passed_over"), "{found}");
+
+    session
+        .execute("delete from public.orders; update tidegate.passed_over set retry_at = now()")
+        .await;
+    retain().await;
+    assert!(kept(&mut session).await.is_empty());
+    assert_eq!(session.texts("select from tidegate.passed_over").await, NOTHING);
+}

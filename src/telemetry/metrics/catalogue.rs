@@ -184,6 +184,8 @@ metrics! {
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";
+    MAINTENANCE_PASSED_OVER = Gauge, "tidegate_maintenance_passed_over" ["duty"],
+        "Requests that a maintenance duty can neither end nor delete";
     RECOVERED = Counter, "tidegate_recovered_total" ["what"],
         "What `tidegate recover` has corrected, by figure: `reset`, `rebuilt`, `expired` and the others of its summary";
 

@@ -83,7 +83,9 @@ impl Overview {
             metrics.set(&WORKERS, &[("state", state)], count as f64);
         }
         for duty in self.store.maintenance_overview().await? {
-            metrics.set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
+            let labels = [("duty", &*duty.duty)];
+            metrics.set(&MAINTENANCE_LAG, &labels, duty.overdue_seconds);
+            metrics.set(&MAINTENANCE_PASSED_OVER, &labels, duty.passed_over as f64);
         }
         for (figure, recovered) in self.store.recovered().await? {
             metrics.set_total(&RECOVERED, &[("what", &*figure)], recovered);
