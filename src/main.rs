@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate::cli::Cli;
+use tidegate::{cli::Cli, telemetry::print_err};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -12,7 +12,7 @@ async fn main() -> ExitCode {
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tidegate: {error:#}");
+            print_err(format_args!("tidegate: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -21,8 +21,8 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
             }
         };
         signalled().await;
-        tracing::info!("stopping; a second signal ends at once");
         cancelled.cancel();
+        tracing::info!("stopping; a second signal ends at once");
         signalled().await;
         // 130: ended by a signal, as shells report it.
         std::process::exit(130);

@@ -1,11 +1,18 @@
 //! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Metrics: [`metrics`].
+//!
+//! Nobody may be reading: a collector of logs ends, a pipe is closed. That costs lines, and ends no process.
 
 pub mod metrics;
+
+use std::{
+    fmt::Display,
+    io::{Write, stderr, stdout},
+};
 
 /// Starts logging. Called once, by binaries.
 #[cfg(feature = "cli")]
 pub fn start(default_filter: &str) {
-    use std::io::{IsTerminal, stderr};
+    use std::io::IsTerminal;
 
     use tracing_subscriber::EnvFilter;
 
@@ -18,6 +25,8 @@ pub fn start(default_filter: &str) {
     });
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A line that cannot be written would be reported on stderr, too, and that panics.
+        .log_internal_errors(false)
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal());
     if std::env::var("TIDEGATE_LOG").is_ok_and(|format| format == "json") {
@@ -25,4 +34,14 @@ pub fn start(default_filter: &str) {
     } else {
         logs.init();
     }
+}
+
+/// Writes a line to stdout, such as the address that a parent process waits for.
+pub fn print_out(line: impl Display) {
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// Writes a line to stderr that is no log, such as the error that ends a program.
+pub fn print_err(line: impl Display) {
+    let _ = writeln!(stderr(), "{line}");
 }

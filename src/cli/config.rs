@@ -9,7 +9,7 @@ use super::{
     Connected, GlobalArgs,
     table::{or_dash, time},
 };
-use crate::request::JsonText;
+use crate::{request::JsonText, telemetry::print_err};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
@@ -103,10 +103,10 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
     })?;
     for (name, value) in changes {
         if name.ends_with(".tx.semantics") && value.get() == "\"exactly_once\"" {
-            eprintln!(
+            print_err(format_args!(
                 "{name}: this needs workers whose stage commits its effect with the receipt (Stages::transact_with_effect); \
                  other workers do not start for this kind, so stop those that run now"
-            );
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ use crate::{
     database::{self, PoolSettings},
     schema,
     store::Store,
+    telemetry::print_err,
 };
 
 /// D of the demo: a few hundred requests take well under a minute.
@@ -74,7 +75,7 @@ impl Demo {
             };
             outln!("database kept: {kept}");
         } else if let Err(error) = sqlx::query(&drop).execute(&admin).await {
-            eprintln!("the demo's database {name} could not be dropped: {error}");
+            print_err(format_args!("the demo's database {name} could not be dropped: {error}"));
         }
         outcome
     }

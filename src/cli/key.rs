@@ -10,7 +10,10 @@ use super::{
     GlobalArgs,
     table::{or_dash, time},
 };
-use crate::api_key::{ApiKey, Scope};
+use crate::{
+    api_key::{ApiKey, Scope},
+    telemetry::print_err,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Key {
@@ -67,7 +70,10 @@ impl Key {
                 shown["key"] = key.expose().into();
                 connected.print(&shown, |_| {
                     outln!("{}", key.expose());
-                    eprintln!("this is the only time it is shown; its id is {}", key.id());
+                    print_err(format_args!(
+                        "this is the only time it is shown; its id is {}",
+                        key.id()
+                    ));
                 })
             }
             Self::List => {

@@ -13,6 +13,7 @@ use crate::{
     node::{Keys, Node, NodeArgs},
     shutdown,
     store::Store,
+    telemetry::print_out,
 };
 
 #[derive(Debug, Args)]
@@ -47,7 +48,7 @@ impl Serve {
         let listener = self.node.listen(listen).await?;
         let address = listener.local_addr()?;
         // On stdout: with port 0, this is how a parent process learns the port.
-        outln!("listening on http://{address}");
+        print_out(format_args!("listening on http://{address}"));
 
         // It listens beyond loopback only if there is a key, and then never serves without one.
         let keys = match address.ip().is_loopback() {

@@ -8,7 +8,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::GlobalArgs;
-use crate::store::{Admission, SameKey, Submission, Submitted};
+use crate::{
+    store::{Admission, SameKey, Submission, Submitted},
+    telemetry::print_err,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Submit {
@@ -91,7 +94,7 @@ impl Submit {
         });
         connected.print(&figures, |_| {
             outln!("{}", ticket.id);
-            eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
+            print_err(format_args!("{outcome}: {}; ask again in {seconds} s", ticket.status));
         })
     }
 }

@@ -9,7 +9,7 @@ use super::{
     Connected, GlobalArgs,
     table::{or_dash, time},
 };
-use crate::{request::RequestId, store::Store};
+use crate::{request::RequestId, store::Store, telemetry::print_err};
 
 /// Deliveries made due again in one transaction.
 const BATCH: i32 = 1000;
@@ -117,10 +117,10 @@ impl Hosts {
                 };
                 outln!("{done} {host}{reach}");
                 if new {
-                    eprintln!(
+                    print_err(format_args!(
                         "its receiver checks signatures with the secret of all hosts, or with one of its own: \
                          tidegate webhook secret rotate --host '{host}'"
-                    );
+                    ));
                 }
             }
             Self::Remove { host } => {
@@ -151,9 +151,9 @@ impl Secret {
                 };
                 let (id, secret) = store.webhook_secret_rotate(host.as_deref(), overlap).await?;
                 outln!("{secret}");
-                eprintln!(
+                print_err(format_args!(
                     "secret {id} signs from now on and is not shown again; the previous one also signs for {overlap_hours} h"
-                );
+                ));
             }
             Self::List => {
                 let secrets = store.webhook_secrets().await?;

@@ -307,6 +307,34 @@ async fn a_node_serves_until_sigterm() {
     assert!(node.wait().await.unwrap().success());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_log_and_output_nobody_reads_serves_until_sigterm() {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let database = TestDatabase::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut node = tidegate(&database.url);
+    node.args(["serve", "--listen", &address]).env("RUST_LOG", "debug");
+    let mut node = node.stdout(closed()).stderr(closed()).spawn().unwrap();
+
+    crate::support::eventually("it is ready", || async {
+        let ready = reqwest::get(format!("http://{address}/readyz")).await;
+        ready.is_ok_and(|ready| ready.status() == 200)
+    })
+    .await;
+    assert!(node.try_wait().unwrap().is_none());
+
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(node.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), node.wait()).await;
+    assert!(ended.unwrap().unwrap().success());
+}
+
 /// A node of its own process, on loopback unless the options say where, and where it is. Its log is its stderr.
 pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, String) {
     let mut command = tidegate(url);

@@ -42,8 +42,8 @@ def start(server: Server, downstream: Downstream) -> Iterator[Start]:
     """Starts workers; the test has to end its requests."""
     workers: list[Worker] = []
 
-    def start(language: str, **options: Any) -> Worker:
-        workers.append(Worker(server, downstream, language, options))
+    def start(language: str, reads_log: bool = True, **options: Any) -> Worker:
+        workers.append(Worker(server, downstream, language, options, reads_log))
         return workers[-1]
 
     try:

@@ -185,11 +185,13 @@ class Downstream:
 
 
 class Worker:
-    """A process of a worker."""
+    """A process of a worker. Without `reads_log`, what it logs and prints goes to a pipe that nobody reads."""
 
     numbers: Iterator[int] = iter(range(1, 1_000_000))
 
-    def __init__(self, server: Server, downstream: Downstream, language: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, server: Server, downstream: Downstream, language: str, options: dict[str, Any], reads_log: bool = True
+    ) -> None:
         self.server, self.language = server, language
         self.name = f"{language}-{next(self.numbers)}"
         self.log = server.directory / f"{self.name}.log"
@@ -203,8 +205,13 @@ class Worker:
             "python": [sys.executable, str(ROOT / "tests" / "foreign_workers" / "stages.py")],
             "typescript": ["node", str(TYPESCRIPT / "dist" / "stages.js")],
         }[language]
-        with open(self.log, "w") as output:
+        unread, pipe = os.pipe()
+        os.close(unread)
+        self.log.touch()
+        with open(self.log if reads_log else pipe, "w") as output:
             self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        if reads_log:
+            os.close(pipe)
 
     def works(self) -> Worker:
         """Waits until it has reported that it is alive, and listens."""

@@ -121,6 +121,20 @@ def test_a_call_is_dropped_at_the_timeout_of_its_policy(
         server.tidegate("config", "set", "direct.tx.timeout_ms", "10000")
 
 
+def test_a_worker_whose_log_nobody_reads_works_and_stops(
+    server: Server, downstream: Downstream, start: Start, language: str
+) -> None:
+    worker = start(language, reads_log=False)
+    id = server.submit("direct")
+    downstream.next(id, "send").answer("retry", code="http_503", message="busy", after=0, may_have_left=False)
+    downstream.next(id, "find").answer("raise")
+    find = downstream.next(id, "find")
+    find.answer("receipt", response=1)
+    server.becomes(id, "completed")
+    worker.signal(signal.SIGTERM)
+    assert worker.ends() in (0, 120)  # Python's own status for output that it could not write
+
+
 NUMBERS = """
     [9007199254740993, -18446744073709551617, 123456789012345678901234567890.15, 0.1000000000000000055511151231257827,
      1e-320, 2e308, 0.3, 1.10, -0.0, 7]

@@ -164,6 +164,23 @@ fn only_the_store_asks_and_rust_never_writes_a_table() {
 }
 
 #[test]
+fn programs_print_through_what_survives_a_closed_pipe() {
+    for (name, text) in [files("src", "rs"), files("workers", "rs")].concat() {
+        let is_program = !["test", "examples", "benches", "stand_ins", "build.rs"]
+            .iter()
+            .any(|part| name.contains(part));
+        for (number, line) in text.lines().enumerate().filter(|_| is_program) {
+            let code = line.split("//").next().unwrap();
+            let panics = ["println!", "eprintln!", "print!(", "eprint!("].iter().any(|print| {
+                code.match_indices(print)
+                    .any(|(at, _)| !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_'))
+            });
+            assert!(!panics, "{name}:{}: use telemetry::print_out or print_err", number + 1);
+        }
+    }
+}
+
+#[test]
 fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
     for name in ["src/request.rs", "src/stage.rs"] {
         let text = fs::read_to_string(root().join(name)).unwrap();

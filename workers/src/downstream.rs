@@ -1,8 +1,9 @@
 //! `tidegate-worker downstream`: the simulated downstream as a server.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context;
+use tidegate::telemetry::print_out;
 use tidegate_workers::{
     downstream_server,
     http_stage::header_map,
@@ -44,9 +45,7 @@ pub(crate) async fn run(
     let address = listener.local_addr().context("cannot read the address")?;
     tracing::info!(%address, "the simulated downstream listens");
     if server.listen.port() == 0 {
-        let mut stdout = std::io::stdout();
-        // A closed standard output is no error.
-        let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
+        print_out(format_args!("listening on http://{address}"));
     }
     downstream_server::serve(listener, downstream.clone(), shutdown)
         .await

@@ -4,7 +4,7 @@ mod cli;
 mod database;
 mod downstream;
 
-use std::{io::Write, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
@@ -14,7 +14,7 @@ use tidegate::{
     shutdown,
     stage::Stages,
     store::Store,
-    telemetry::{self, metrics::Metrics},
+    telemetry::{self, metrics::Metrics, print_err, print_out},
     worker::{self, WorkerError},
 };
 use tidegate_workers::{
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tidegate-worker: {error:#}");
+            print_err(format_args!("tidegate-worker: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -109,7 +109,7 @@ async fn run_worker(
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "metrics are served beyond loopback, to every host that can connect");
     }
-    let _ = writeln!(std::io::stdout(), "metrics on http://{address}/metrics");
+    print_out(format_args!("metrics on http://{address}/metrics"));
     options.metrics = Metrics::new();
     let router = http::metrics_router(options.metrics.clone(), store.clone());
     // Until the worker has finished, so that its shutdown shows in the metrics.
@@ -126,6 +126,6 @@ async fn run_worker(
 async fn finish(downstream: &Downstream, grace: Duration) {
     downstream.drain(grace).await;
     if let Ok(line) = serde_json::to_string(&downstream.stats()) {
-        let _ = writeln!(std::io::stdout(), "{line}");
+        print_out(line);
     }
 }

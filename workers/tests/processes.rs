@@ -6,6 +6,8 @@ mod support;
 
 #[path = "processes/breaker.rs"]
 mod breaker;
+#[path = "processes/closed_logs.rs"]
+mod closed_logs;
 #[path = "processes/commands.rs"]
 mod commands;
 #[path = "processes/timeouts.rs"]

@@ -124,6 +124,8 @@ export class Worker {
     try {
       for (const name of this.queues) this.drained.set(name, await this.queue(name));
       for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, this.stop);
+      // These stay: the error of the last line comes later.
+      for (const output of [process.stdout, process.stderr]) output.off("error", ignore).on("error", ignore);
       this.log.info(`worker ${this.name} drains ${this.queues.join(", ")}`);
       const drains = [...this.drained.values()].flatMap((queue) =>
         Array.from({ length: this.concurrency }, () => this.drain(queue)),
@@ -454,6 +456,9 @@ export class Worker {
     }
   }
 }
+
+/** A log that nobody reads any more, whose lines are lost, must not end the worker. */
+const ignore = (): void => {};
 
 /** The seconds of a clock that never steps. */
 const now = (): number => performance.now() / 1000;

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use crate::telemetry::print_err;
 use anyhow::{Context, bail};
 use nix::{
     sys::signal::{Signal, kill},
@@ -108,7 +109,7 @@ impl Fleet {
     pub(super) async fn stop(mut self) {
         for process in self.processes.iter_mut().rev() {
             if let Err(error) = process.terminate().await {
-                eprintln!("{}: {error:#}", process.name);
+                print_err(format_args!("{}: {error:#}", process.name));
             }
         }
     }

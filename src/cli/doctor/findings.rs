@@ -11,6 +11,7 @@ use crate::{
     cli::table::time,
     error::StoreError,
     store::{ConfigurationWarning, Invariant, Slice, Store, Violation},
+    telemetry::print_err,
 };
 
 /// The longest time of a step. A slice that takes longer is examined again with fewer requests.
@@ -174,7 +175,10 @@ impl Findings {
     /// Prints progress on stderr at intervals.
     fn progress(&mut self, examined: &str) {
         if self.progress_at.elapsed() >= PROGRESS_EVERY {
-            eprintln!("{:>3.0} s: {examined}", self.began.elapsed().as_secs_f64());
+            print_err(format_args!(
+                "{:>3.0} s: {examined}",
+                self.began.elapsed().as_secs_f64()
+            ));
             self.progress_at = Instant::now();
         }
     }

@@ -8,6 +8,7 @@ use crate::{
     cli::table::{or_dash, plain},
     error::Result,
     store::Store,
+    telemetry::print_err,
 };
 
 /// The time between two readings of the leases.
@@ -26,23 +27,23 @@ pub(super) async fn for_leases(store: &Store, kind: Option<&str>, limit: Duratio
     let until = live.iter().map(|sends| sends.until).max();
     for (place, sends) in live.iter().enumerate() {
         if place == 0 {
-            eprintln!(
+            print_err(format_args!(
                 "waiting for the leases of requests in flight, {} s at most:",
                 sends.seconds
-            );
+            ));
         }
         if place == SHOWN {
-            eprintln!("  … and {} more workers", live.len() - SHOWN);
+            print_err(format_args!("  … and {} more workers", live.len() - SHOWN));
             break;
         }
         let worker = or_dash(sends.worker.as_deref());
-        eprintln!(
+        print_err(format_args!(
             "  queue {}, worker {}: {} for {} s",
             sends.queue,
             plain(&worker),
             sends.requests,
             sends.seconds
-        );
+        ));
     }
     while !live.is_empty() && began.elapsed() < limit {
         sleep(PAUSE.min(limit.saturating_sub(began.elapsed()))).await;

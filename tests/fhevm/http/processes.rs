@@ -130,6 +130,26 @@ async fn serve_answers_until_it_is_stopped() {
     assert!(process.wait().await.unwrap().success());
 }
 
+#[tokio::test]
+async fn serve_without_a_reader_of_its_log_answers_until_it_is_stopped() {
+    let database = super::node::database().await;
+    let config = config_file("");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = command(&database, config.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    command.env("RUST_LOG", "debug").stderr(writer).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.strip_prefix("listening on ").unwrap();
+    assert_eq!(reqwest::get(format!("{url}/livez")).await.unwrap().status(), 200);
+
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(30), process.wait()).await;
+    assert!(ended.unwrap().unwrap().success());
+}
+
 /// A page that encrypts is silent for twenty seconds. Common clients keep a connection for ninety: they close it first,
 /// and no request meets the close.
 #[test]

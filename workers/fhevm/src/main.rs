@@ -6,7 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use tidegate::{embedded_postgres, telemetry};
+use tidegate::{
+    embedded_postgres,
+    telemetry::{self, print_err},
+};
 
 use crate::cli::{Cli, Command};
 
@@ -25,7 +28,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tidegate-fhevm: {error:#}");
+            print_err(format_args!("tidegate-fhevm: {error:#}"));
             ExitCode::FAILURE
         }
     }

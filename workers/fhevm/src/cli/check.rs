@@ -3,7 +3,7 @@
 use alloy::eips::BlockNumberOrTag;
 use anyhow::{Context, ensure};
 use clap::Args;
-use tidegate::database::PoolSettings;
+use tidegate::{database::PoolSettings, telemetry::print_out};
 use tidegate_evm::{
     checker::{self, Expected},
     store::Store,
@@ -46,7 +46,7 @@ impl Check {
             at_rest: self.at_rest,
         };
         let report = checker::check(&chains.gateway, &expected, blocks).await?;
-        println!("{report}");
+        print_out(&report);
         ensure!(report.violations.is_empty(), "{} violations", report.violations.len());
         Ok(())
     }

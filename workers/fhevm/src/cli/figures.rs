@@ -6,7 +6,7 @@ use anyhow::Context;
 use axum::{Json, Router, routing::get};
 use clap::Args;
 use serde_json::json;
-use tidegate::http;
+use tidegate::{http, telemetry::print_out};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ impl Figures {
         };
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot serve metrics on {address}"))?;
-        println!("metrics on http://{}/metrics", listener.local_addr()?);
+        print_out(format_args!("metrics on http://{}/metrics", listener.local_addr()?));
         let healthy = || async { Json(json!({"status": "healthy"})) };
         let router = router.route("/health", get(healthy));
         Ok(http::serve(listener, router, stop.clone()).await?)

@@ -1,6 +1,6 @@
 //! `tidegate-fhevm init`
 
-use tidegate::Tidegate;
+use tidegate::{Tidegate, telemetry::print_out};
 use tidegate_fhevm::kinds;
 
 use super::GlobalArgs;
@@ -12,8 +12,8 @@ pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<()> {
         .migrate_with(&[tidegate_evm::migrations(), tidegate_fhevm::migrations()])
         .await?;
     match kinds::init(tidegate.store().pool()).await?[..] {
-        [] => println!("nothing changed: every kind is there"),
-        ref made => println!("made {}", made.join(", ")),
+        [] => print_out(format_args!("nothing changed: every kind is there")),
+        ref made => print_out(format_args!("made {}", made.join(", "))),
     }
     Ok(())
 }

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use anyhow::{Context, ensure};
 use axum::{Router, routing::get};
 use clap::Args;
-use tidegate::node::{self, Node, NodeArgs, on_signal};
+use tidegate::{
+    node::{self, Node, NodeArgs, on_signal},
+    telemetry::print_out,
+};
 use tidegate_fhevm::{
     config::Keys,
     http::{Relayer, credential},
@@ -52,7 +55,7 @@ impl Serve {
         // A client that can connect is served at once.
         let listener = self.node.listen(self.listen).await?;
         // With port 0, this is how a parent process learns the port.
-        println!("listening on http://{}", listener.local_addr()?);
+        print_out(format_args!("listening on http://{}", listener.local_addr()?));
         let serving = async { anyhow::Ok(node.serve(listener, router, stop.clone()).await?) };
         tokio::try_join!(serving, self.figures.serve(figures, &stop))?;
         drop(location);

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Subcommand;
-use tidegate::database::PoolSettings;
+use tidegate::{database::PoolSettings, telemetry::print_out};
 use tidegate_evm::{
     Signer,
     operations::{self, ResyncOptions},
@@ -61,18 +61,15 @@ impl Wallet {
                 let address = work::signer(wallet)?.address();
                 let in_flight_max = u32::try_from(wallet.in_flight_max).context("in_flight_max is negative")?;
                 let first = wallets::adopt(&chains.gateway, &store, address, &name, in_flight_max).await?;
-                println!("{name} is {address}, from nonce {first} on");
+                print_out(format_args!("{name} is {address}, from nonce {first} on"));
             }
-            Self::List => println!("{}", operations::list(&store, id).await?),
+            Self::List => print_out(operations::list(&store, id).await?),
             Self::Check { name } => {
                 let chains = Chains::connect(&config).await?;
-                println!(
-                    "{}",
-                    operations::check(&chains.gateway, &store, &name, &work::funds(&config)).await?
-                );
+                print_out(operations::check(&chains.gateway, &store, &name, &work::funds(&config)).await?);
             }
-            Self::Drain { name } => println!("{}", operations::drain(&store, id, &name).await?),
-            Self::Off { name } => println!("{}", operations::off(&store, id, &name).await?),
+            Self::Drain { name } => print_out(operations::drain(&store, id, &name).await?),
+            Self::Off { name } => print_out(operations::off(&store, id, &name).await?),
             Self::Resync { name } => {
                 let chains = Chains::connect(&config).await?;
                 let calls = References::new(database.pool().clone())
@@ -83,10 +80,7 @@ impl Wallet {
                     lost_quorum: config.gateway.lost_quorum,
                     ..ResyncOptions::default()
                 };
-                println!(
-                    "{}",
-                    operations::resync(&chains.gateway, &store, &name, &calls, options).await?
-                );
+                print_out(operations::resync(&chains.gateway, &store, &name, &calls, options).await?);
             }
         }
         Ok(())
