@@ -6,7 +6,9 @@ declare
   v_role text;
 begin
   revoke execute on all routines in schema tidegate, tidegate_internal from public;
-  foreach v_role in array array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin'] loop
+  foreach v_role in array array[
+    'tidegate_reader', 'tidegate_api', 'tidegate_node', 'tidegate_worker', 'tidegate_admin'
+  ] loop
     if to_regrole(v_role) is not null then
       execute format('grant usage on schema tidegate to %I', v_role);
       execute format('revoke all on all tables in schema tidegate from %I', v_role);

@@ -11,4 +11,4 @@ create or replace function tidegate.key_changes(after bigint default 0, batch in
   order by k.version
   limit least(key_changes.batch, 10000);
 $$;
-select tidegate_internal.allow('key_changes', '{api,admin}');
+select tidegate_internal.allow('key_changes', '{node,admin}');

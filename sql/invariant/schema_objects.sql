@@ -12,7 +12,7 @@ as $$
   ), role as (
     select r.oid, r.rolname as name
     from pg_roles as r
-    where r.rolname in ('tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin')
+    where r.rolname in ('tidegate_reader', 'tidegate_api', 'tidegate_node', 'tidegate_worker', 'tidegate_admin')
   ), described as (
     select
       'function ' || p.oid::regprocedure as object, coalesce(p.proacl, acldefault('f', p.proowner)) as acl,

@@ -1,8 +1,11 @@
 -- make_storage: Makes the storage of a queue as far as it is missing: its pgmq table, with an index, and its counters.
+-- A new queue takes over nothing that is there (TG005): a queue of pgmq with this name is an application's.
 --
 -- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large
 -- the table.
-create or replace function tidegate_internal.make_storage(p_queue text, p_stage tidegate.stage)
+create or replace function tidegate_internal.make_storage(
+  p_queue text, p_stage tidegate.stage, p_is_new boolean default false
+)
   returns void language plpgsql
   set client_min_messages = warning
   set standard_conforming_strings = on
@@ -12,6 +15,12 @@ declare
   v_index   constant text := format('pgmq.%I', 'q_' || p_queue || '_vt_idx');
   v_counter text;
 begin
+  if p_is_new and (to_regclass(v_table) is not null or exists (select from pgmq.meta as m where m.queue_name = p_queue))
+  then
+    raise exception using errcode = 'TG005',
+      message = format('pgmq has a queue "%s" already, which is not Tidegate''s: choose another name', p_queue),
+      hint = format('if nothing uses it: select pgmq.drop_queue(%L)', p_queue);
+  end if;
   perform pgmq.create(p_queue);
   execute format(
     $sql$

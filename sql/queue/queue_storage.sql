@@ -9,7 +9,7 @@ begin
   if tg_op = 'UPDATE' then
     perform pg_notify('tidegate_queue', new.name);
   else
-    perform tidegate_internal.make_storage(new.name, new.stage);
+    perform tidegate_internal.make_storage(new.name, new.stage, true);
     insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
   end if;
   return null;

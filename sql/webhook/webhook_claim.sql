@@ -106,4 +106,4 @@ begin
     where d.request_id = any(v_claimed);
 end;
 $$;
-select tidegate_internal.allow('webhook_claim', '{api,admin}');
+select tidegate_internal.allow('webhook_claim', '{node,admin}');

@@ -55,4 +55,4 @@ begin
   return v_state;
 end;
 $$;
-select tidegate_internal.allow('webhook_settle', '{api,admin}');
+select tidegate_internal.allow('webhook_settle', '{node,admin}');

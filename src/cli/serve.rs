@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::{GlobalArgs, recover};
 use crate::{
+    error::StoreError,
     node::{Keys, Node, NodeArgs},
     shutdown,
     store::Store,
@@ -64,7 +65,13 @@ impl Serve {
 
 /// The requested address; loopback as long as there is no API key.
 async fn within_reach(requested: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
-    if !store.key_changes(0, 1).await?.is_empty() {
+    let keys = match store.key_changes(0, 1).await {
+        Err(error @ StoreError::NotPermitted(_)) => {
+            return Err(anyhow::Error::from(error).context("the database user of a node needs the role tidegate_node"));
+        }
+        keys => keys?,
+    };
+    if !keys.is_empty() {
         return Ok(requested);
     }
     if requested.ip().is_loopback() {

@@ -298,7 +298,7 @@ async fn without_nominal_times_every_door_says_what_to_do() {
 async fn a_node_whose_database_user_is_no_admin_says_so() {
     let database = TestDatabase::new().await;
     let session: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
-    let pool = sqlx::PgPool::connect_with(session.options([("role", "tidegate_api")]))
+    let pool = sqlx::PgPool::connect_with(session.options([("role", "tidegate_node")]))
         .await
         .unwrap();
     let store = tidegate::store::Store::new(pool);

@@ -21,6 +21,42 @@ const CONFIGURATION: &str = "select jsonb_build_array(
 const NO_ROWS: [&str; 0] = [];
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_of_pgmq_that_an_application_has_is_left_alone() {
+    let database = TestDatabase::uninitialised().await;
+    let mut session = database.session().await;
+    // A name of the example, one of a new kind, and one whose table is of another shape.
+    run(
+        &mut session,
+        "delete from tidegate.kind; delete from tidegate.queue;
+         select pgmq.create('tx'); select pgmq.create('payout'); select pgmq.send('payout', '{\"mine\": 1}');
+         create table pgmq.q_odd (mine int)",
+    )
+    .await;
+    for call in [
+        "select tidegate.kind_add('payout', 'direct')",
+        "select tidegate.kind_add('odd', 'direct')",
+        "insert into tidegate.queue (name, stage) values ('payout', 'tx')",
+        "select tidegate.initialise('relayer')",
+    ] {
+        let refusal = refused(&mut session, call).await;
+        assert!(["TG005", "TG007"].contains(&&*refusal.code), "{refusal:?}");
+        assert!(refusal.message.contains("already, which is not Tidegate's"), "{refusal:?}");
+    }
+    run(&mut session, "select tidegate.recover_storage()").await;
+    let kept = "select message ->> 'mine' from pgmq.q_payout";
+    assert_eq!(column(&mut session, kept).await, ["1"]);
+    let counters = "select relname from pg_class
+                    where relnamespace = 'tidegate'::regnamespace and relname ~ '_(payout|odd|tx)$'";
+    assert_eq!(column(&mut session, counters).await, [""; 0]);
+
+    run(
+        &mut session,
+        "select pgmq.drop_queue('payout'); select tidegate.kind_add('payout', 'direct')",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
     let database = TestDatabase::empty().await;
     schema::migrate(&database.url).await.unwrap();

@@ -171,7 +171,7 @@ async fn an_owner_who_may_make_roles_makes_them_unless_told_not_to() {
     migrated(&plain.owner, &[]).await;
     assert_eq!(
         plain.value(roles).await,
-        "tidegate_admin tidegate_api tidegate_reader tidegate_worker"
+        "tidegate_admin tidegate_api tidegate_node tidegate_reader tidegate_worker"
     );
 }
 

@@ -63,8 +63,10 @@ select format('| `%s(%s)` | %s | %s |', p.proname, pg_get_function_arguments(p.o
 from pg_proc as p
 cross join lateral (
   select string_agg(role, ', ' order by role)
-  from unnest(array['admin', 'api', 'reader', 'worker']) as role
+  from unnest(array['admin', 'api', 'node', 'reader', 'worker']) as role
   where has_function_privilege('tidegate_' || role, p.oid, 'execute')
+    and (role <> 'node' or not has_function_privilege('tidegate_api', p.oid, 'execute')
+      and not has_function_privilege('tidegate_reader', p.oid, 'execute'))
     and (role <> 'admin' or not has_function_privilege('tidegate_api', p.oid, 'execute')
       and not has_function_privilege('tidegate_reader', p.oid, 'execute')
       and not has_function_privilege('tidegate_worker', p.oid, 'execute'))

@@ -328,7 +328,8 @@ async fn make_owner(admin: &mut PgConnection) {
 /// Lets the plain owner take the group roles, as tests do.
 async fn grant_roles(admin: &mut PgConnection) {
     if let Some(owner) = owner() {
-        let grant = format!("grant tidegate_reader, tidegate_api, tidegate_worker, tidegate_admin to {owner}");
+        let grant =
+            format!("grant tidegate_reader, tidegate_api, tidegate_node, tidegate_worker, tidegate_admin to {owner}");
         sqlx::raw_sql(&grant).execute(admin).await.unwrap();
     }
 }

@@ -10,6 +10,8 @@ mod breaker;
 mod closed_logs;
 #[path = "processes/commands.rs"]
 mod commands;
+#[path = "processes/proxies.rs"]
+mod proxies;
 #[path = "processes/timeouts.rs"]
 mod timeouts;
 

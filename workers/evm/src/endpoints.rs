@@ -204,6 +204,8 @@ impl Chain {
         }
         let client = Client::builder()
             .user_agent(concat!("tidegate-evm/", env!("CARGO_PKG_VERSION")))
+            // The URLs often hold a key.
+            .no_proxy()
             .redirect(redirect::Policy::none())
             .timeout(TIMEOUT)
             .build()

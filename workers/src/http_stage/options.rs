@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use humantime::parse_duration;
+use reqwest::Proxy;
 use tidegate::request::Stage;
 
 use super::{HeaderLine, UrlTemplate};
@@ -63,6 +64,10 @@ pub struct HttpOptions {
     )]
     pub headers: Vec<HeaderLine>,
 
+    /// A proxy for all calls, such as http://proxy.example:3128 [default: none, whatever the environment names]
+    #[arg(long, value_name = "URL", env = "TIDEGATE_HTTP_PROXY", hide_env_values = true, value_parser = proxy)]
+    pub proxy: Option<Proxy>,
+
     /// How long a connection may take to be made
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub connect_timeout: Duration,
@@ -78,6 +83,10 @@ pub struct HttpOptions {
     /// The longest answer that is read, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     pub max_response_bytes: usize,
+}
+
+fn proxy(url: &str) -> Result<Proxy, String> {
+    Proxy::all(url).map_err(|error| error.to_string())
 }
 
 impl Default for HttpOptions {

@@ -1,13 +1,14 @@
 //! One call to the service, in phases: connect, first byte, body.
 
 use std::{
+    collections::BTreeSet,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use chrono::{SecondsFormat, Utc};
 use reqwest::{
-    Client, Method, Response, StatusCode,
+    Client, Method, Proxy, Response, StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
     redirect,
 };
@@ -48,21 +49,27 @@ pub(super) enum NoAnswer {
 /// The service, and the connections to it, which calls share.
 pub(super) struct Service {
     headers: HeaderMap,
+    proxy: Option<Proxy>,
     /// The phases of kinds whose policy has none.
     phases: Phases,
     /// The usual client, and those with other connect timeouts: a client's connect timeout applies to all its
     /// connections.
     clients: Mutex<Vec<(Duration, Client)>>,
     longest_body: usize,
+    /// The answers that were logged as unexpected, by kind and status.
+    unexpected: Mutex<BTreeSet<(String, StatusCode)>>,
 }
 
 impl Service {
     pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
         let headers = header_map(&options.headers)?;
-        let usual = client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?;
+        let proxy = options.proxy.clone();
+        let usual = client(&headers, proxy.as_ref(), options.connect_timeout).map_err(HttpStageError::Client)?;
         Ok(Self {
             clients: Mutex::new(vec![(options.connect_timeout, usual)]),
             headers,
+            proxy,
+            unexpected: Mutex::default(),
             phases: Phases {
                 connect: options.connect_timeout,
                 first_byte: options.first_byte_timeout,
@@ -79,7 +86,7 @@ impl Service {
             return client.clone();
         }
         // It cannot fail here: a client with the same headers was made at the start.
-        let Ok(client) = client(&self.headers, connect) else {
+        let Ok(client) = client(&self.headers, self.proxy.as_ref(), connect) else {
             return clients[0].1.clone();
         };
         if clients.len() > MOST_CLIENTS {
@@ -138,8 +145,11 @@ impl Service {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
-            // Most often a mistake in the configuration rather than in the request.
-            tracing::warn!(request = %request.id, kind = request.kind, %status, "unexpected answer");
+            // Most often a mistake in the configuration rather than in the request: once is enough.
+            let mut unexpected = self.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
+            if unexpected.insert((request.kind.clone(), status)) {
+                tracing::warn!(request = %request.id, kind = request.kind, %status, "unexpected answer");
+            }
         }
         let longest = if status.is_success() {
             self.longest_body
@@ -153,8 +163,13 @@ impl Service {
     }
 }
 
-fn client(headers: &HeaderMap, connect: Duration) -> Result<Client, reqwest::Error> {
-    Client::builder()
+/// A client that calls the URLs of the options and nobody else: no proxy of the environment.
+fn client(headers: &HeaderMap, proxy: Option<&Proxy>, connect: Duration) -> Result<Client, reqwest::Error> {
+    let builder = match proxy {
+        None => Client::builder().no_proxy(),
+        Some(proxy) => Client::builder().proxy(proxy.clone()),
+    };
+    builder
         .user_agent(concat!("tidegate-worker/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers.clone())
         .redirect(redirect::Policy::none())

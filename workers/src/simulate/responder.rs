@@ -82,6 +82,7 @@ impl CallbackResponder {
         }
         let client = reqwest::Client::builder()
             .default_headers(headers)
+            .no_proxy()
             .redirect(redirect::Policy::none())
             .connect_timeout(Duration::from_secs(2))
             .timeout(Duration::from_secs(10))
