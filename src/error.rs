@@ -61,6 +61,9 @@ pub enum StoreError {
     /// stored.
     #[error("{0}")]
     GateBusy(String),
+    /// Another transaction holds the idempotency key of a submission for too long: nothing was stored.
+    #[error("{0}")]
+    KeyBusy(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),

@@ -1,6 +1,6 @@
 //! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Metrics: [`metrics`].
 //!
-//! Nobody may be reading: a collector of logs ends, a pipe is closed. That costs lines, and ends no process.
+//! The reader may go: a collector of logs ends, a pipe is closed. That costs lines, and ends no process.
 
 pub mod metrics;
 

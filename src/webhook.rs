@@ -14,7 +14,7 @@ mod signature;
 use std::{sync::Arc, time::Duration};
 
 use reqwest::dns::{Name, Resolve, Resolving};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::attempt::{Clients, again};
@@ -89,6 +89,8 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
         cut_off,
     });
     let mut under_way = JoinSet::new();
+    // Hosts that have not answered may take up half of the deliveries, and answer none of them.
+    let unproven = Arc::new(Semaphore::new(options.concurrency.div_ceil(2)));
     let mut failing = false;
     while !shutdown.is_cancelled() {
         while under_way.try_join_next().is_some() {}
@@ -96,12 +98,18 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
         let mut pause = IDLE;
         if free > 0 {
             let began = Instant::now();
-            match process.store.webhook_claim(free).await {
+            match process.store.webhook_claim(free, unproven.available_permits()).await {
                 Ok(deliveries) => {
                     failing = false;
                     let stopping = shutdown.is_cancelled();
                     for delivery in deliveries {
-                        under_way.spawn(Arc::clone(&process).deliver(delivery, began, stopping));
+                        let share = Arc::clone(&unproven).try_acquire_owned().ok();
+                        let share = share.filter(|_| !delivery.host_answers);
+                        let delivered = Arc::clone(&process).deliver(delivery, began, stopping);
+                        under_way.spawn(async move {
+                            delivered.await;
+                            drop(share);
+                        });
                     }
                 }
                 Err(error) => {

@@ -95,6 +95,7 @@ mod maintenance {
     pub mod duties;
     pub mod passed_over;
     pub mod retention;
+    pub mod times;
 }
 mod policy {
     pub mod congestion;

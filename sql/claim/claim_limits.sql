@@ -19,7 +19,7 @@ declare
   v_slots       integer;
 begin
   if current_setting('transaction_isolation') <> 'read committed'
-    or (p_lease_for between interval '10 milliseconds' and interval '1 day') is not true
+    or (p_lease_for between interval '10 milliseconds' and interval '24 hours') is not true
   then
     perform tidegate_internal.require_read_committed('claim_' || p_stage);
     perform tidegate_internal.require_lease_time(p_lease_for);

@@ -36,7 +36,10 @@ found as (
   select
     i.rank, i.table_name, i.row_key, c.column_name, c.place, c.type, c.unit, c.comment,
     tidegate.config_value(c.type, c.factor, i.fields ->> c.column_name) as value,
-    coalesce(i.own_defaults ->> c.column_name, c.default_value) as default_value
+    case c.type
+      when 'interval' then tidegate.config_value(c.type, 1, coalesce(i.own_defaults ->> c.column_name, c.default_value))
+      else coalesce(i.own_defaults ->> c.column_name, c.default_value)
+    end as default_value
   from item as i
   join tidegate.config_column as c on c.table_name = i.table_name
   where not case

@@ -65,14 +65,14 @@ begin
     where g.queue is not null and (g.high_water, g.low_water) = (30, 15) and (v_first or g.queue <> all(v_queues))
     returning 'gate ' || g.queue, 'high_water/low_water', g.high_water || '/' || g.low_water;
   return query
-    update tidegate.kind as k set retention = greatest(interval '30 days', p.dedup_window)
+    update tidegate.kind as k set retention = greatest(interval '720 hours', p.dedup_window)
     from tidegate.policy as p
     where p.kind = k.name and p.stage = 'tx' and k.retention is null and (v_first or k.name <> all(v_kinds))
-    returning 'kind ' || k.name, 'retention', k.retention::text;
+    returning 'kind ' || k.name, 'retention', tidegate.config_value('interval', 1, k.retention::text);
   if v_first then
     return query
-      update tidegate.setting as s set event_retention = interval '30 days' where s.event_retention is null
-      returning 'setting', 'event_retention', s.event_retention::text;
+      update tidegate.setting as s set event_retention = interval '720 hours' where s.event_retention is null
+      returning 'setting', 'event_retention', tidegate.config_value('interval', 1, s.event_retention::text);
   end if;
 
   return query

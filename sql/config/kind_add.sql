@@ -45,8 +45,8 @@ begin
       update tidegate.setting as s set initialised_at = tidegate.clock() where s.initialised_at is null;
       if found then
         return query
-          update tidegate.setting as s set event_retention = interval '30 days' where s.event_retention is null
-          returning 'setting', 'event_retention', s.event_retention::text;
+          update tidegate.setting as s set event_retention = interval '720 hours' where s.event_retention is null
+          returning 'setting', 'event_retention', tidegate.config_value('interval', 1, s.event_retention::text);
       end if;
 
       with made as (
@@ -93,7 +93,8 @@ begin
         from made as m
         cross join lateral (values
           ('flow', m.flow::text), ('readiness_queue', m.readiness_queue), ('tx_queue', m.tx_queue),
-          ('response_threshold', m.response_threshold::text), ('retention', m.retention::text),
+          ('response_threshold', m.response_threshold::text),
+          ('retention', tidegate.config_value('interval', 1, m.retention::text)),
           ('readiness_ms', m.readiness_ms::text), ('processing_ms', m.processing_ms::text),
           ('tx_confirmation_ms', m.tx_confirmation_ms::text), ('key_scope', nullif(m.key_scope, 'submitter'))
         ) as s(name, value)

@@ -30,6 +30,7 @@
 --   callback_url: URL to notify of ends, unless a request has its own; null: none.
 --   key_mode: Missing key: caller (none), natural, proxy (made) or required (refused).
 --   key_paths: Natural keys: payload members that make the key, such as order.id.
+--   not_before_max: How far ahead a request may start; until then it has a place in its queue.
 --   key_bucket: Made keys: time bucket in the key, edges do not count; or null.
 --   key_scope: Whose keys meet: those of a submitter, or those of all (kind).
 --   key_after_unknown: Key of what may have been executed: stands for its window, until resolved, or is free.

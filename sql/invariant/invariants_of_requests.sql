@@ -137,7 +137,7 @@ where {of v.request_id} and (
   o.req_status not in ('failure', 'timed_out')
   or (not exists (select from tidegate.request as n where n.id = v.redriven_as)
     and not exists (select from tidegate.request_event as e where e.request_id = v.redriven_as)
-    and v.at > statement_timestamp() - interval '1 day')
+    and v.at > statement_timestamp() - interval '24 hours')
 )
      $q$),
     ('key_of_no_request', 'an idempotency key stands for a request that was there', null, $q$

@@ -94,6 +94,6 @@ from unnest(array[
   'survey_queues', 'sweep_inbox'
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name
-where m.period is null or m.period > interval '1 day'
+where m.period is null or m.period > interval '24 hours'
      $q$);
 $$;

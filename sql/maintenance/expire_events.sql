@@ -26,7 +26,7 @@ create or replace function tidegate.expire_events(batch integer default 1000)
       and exists (
         select from tidegate.policy_change as n
         where n.kind = o.kind and n.stage = o.stage and n.version > o.version and n.at < tidegate.clock()
-          - greatest(s.event_retention, k.retention + k.deadline + k.response_timeout + interval '1 day')
+          - greatest(s.event_retention, k.retention + k.deadline + k.response_timeout + interval '24 hours')
       )
     limit batch
   ), gates as (

@@ -1,5 +1,6 @@
 -- expire_webhooks: One batch of a maintenance duty: deletes deliveries that ended before the policy's retention;
--- returns how many. What an application keeps is passed over (see `try_each`).
+-- returns how many. What an application keeps is passed over (see `try_each`). What is known of hosts that were not
+-- called since then goes, too.
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
   returns bigint language plpgsql security definer as $$
 declare
@@ -13,6 +14,8 @@ declare
     for update skip locked
   );
 begin
+  delete from tidegate.webhook_answer as a
+  where a.at < tidegate.clock() - (select p.retention from tidegate.webhook_policy as p);
   if v_ids = '{}' then
     return 0;
   end if;

@@ -3,9 +3,12 @@
 --
 -- `p_column` is deadline_at or readiness_deadline_at, `p_fate` as in `end_expired`. Each row is visited about once,
 -- ended or not. A sweep begins 5 seconds or more before the end of the last one: that overlap finds rows that were
--- committed late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for
--- ever. What could not be ended is behind the cursor: its notes say when to try it again. Returns 0 when nothing is
--- due, or when another sweep or a recovery is under way.
+-- committed late. A transaction that stays open for longer may commit a request whose deadline the cursor has passed.
+-- So once a minute a sweep sets a mark: its time, and the first transaction that has not begun. When all transactions
+-- before the mark have ended, a sweep begins at the time of the mark before: what they have committed is due later.
+-- Batches follow each other without overlap, because a batch full of ended rows would repeat for ever. What could not
+-- be ended is behind the cursor: its notes say when to try it again. Returns 0 when nothing is due, or when another
+-- sweep or a recovery is under way.
 create or replace function tidegate_internal.sweep_deadline(
   p_duty text, p_column text, p_fate text, p_batch integer,
   out expired bigint, out more boolean
@@ -13,6 +16,9 @@ create or replace function tidegate_internal.sweep_deadline(
   language plpgsql as $$
 declare
   v_overlap constant interval := '5 seconds';
+  -- A submission may wait for a key between its look at the clock and its first write.
+  v_waits   constant interval := '20 seconds';
+  v_open    constant pg_snapshot := pg_current_snapshot();
   v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';
   v_from    constant tidegate.request_status[] :=
     case p_fate when 'unready' then '{queued}' else '{queued,processing,tx_in_flight}' end;
@@ -35,6 +41,15 @@ begin
   if v_cursor.cursor_id = v_no_id or v_cursor.cursor_at > v_now then
     v_cursor.cursor_at := least(v_cursor.cursor_at, v_now - v_overlap);
     v_cursor.cursor_id := v_no_id;
+    if v_now not between v_cursor.mark_at and v_cursor.mark_at + interval '1 minute'
+      -- A number of another cluster, in a restored database, says nothing.
+      and (v_cursor.mark_xact <= pg_snapshot_xmin(v_open) or v_cursor.mark_xact > pg_snapshot_xmax(v_open))
+    then
+      v_cursor.cursor_at := least(v_cursor.cursor_at, v_cursor.seen_at - v_waits);
+      update tidegate.maintenance as m
+      set seen_at = m.mark_at, mark_at = v_now, mark_xact = pg_snapshot_xmax(v_open)
+      where m.duty = p_duty;
+    end if;
   end if;
   execute format(
     $sql$

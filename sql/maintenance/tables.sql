@@ -13,6 +13,9 @@
 --   cursor_id: Deadline sweeps: last request done with that deadline.
 --   error: Why it fails; null: it does not.
 --   failing_since: Since when it fails.
+--   seen_at: Deadline sweeps: what may have been missed has a later deadline.
+--   mark_at: Deadline sweeps: when the mark was set.
+--   mark_xact: Deadline sweeps: the mark: transactions before it had begun by mark_at.
 
 -- table passed_over: Requests that a duty can neither end nor delete; written by the duties.
 --   request_id: The request.

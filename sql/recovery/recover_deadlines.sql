@@ -26,7 +26,8 @@ begin
   select 0, 0, '{}' into expired, dated, ids;
   perform tidegate_internal.require_kind(recover_deadlines.kind) where recover_deadlines.kind is not null;
   if not dry_run then
-    perform tidegate.recover_storage(run => recover_deadlines.run);
+    -- In the first batch only: it counts every queue, and voids the marks of their kinds.
+    perform tidegate.recover_storage(run => recover_deadlines.run) where recover_deadlines.after is null;
     perform tidegate_internal.lock_recovery_shared(); -- as every transaction that ends several requests
   end if;
 

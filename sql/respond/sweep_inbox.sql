@@ -2,7 +2,7 @@
 --
 -- A safety net: receipts apply their own early responses. So one call reads the next `batch` of them only, and the next
 -- call goes on from there; `everything` reads all. A response under a reference that no request has is deleted, and
--- counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
+-- counted, once it is older than the longest deadline of a request: no receipt can bring its reference any more.
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -33,7 +33,7 @@ begin
   with gone as (
     delete from tidegate.response_inbox as i
     where not i.late and i.id > v_from and i.id <= v_to and i.request_id is null
-      and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
+      and i.received_at < tidegate.clock() - tidegate_internal.longest_deadline()
       and not exists (select from tidegate.request_reference as f where f.reference = i.reference)
     returning 1
   )

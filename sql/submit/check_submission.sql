@@ -1,11 +1,12 @@
 -- check_submission: Raises TG007 with the reason why no kind accepts a submission.
 --
--- `p_quota` is a submitter with a quota; it is the reason if there is no other.
+-- `p_latest` is the latest start that the kind takes. `p_quota` is a submitter with a quota; it is the reason if there
+-- is no other.
 create or replace function tidegate_internal.check_submission(
   p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
-  p_not_before timestamptz, p_quota text, p_same_key text
+  p_not_before timestamptz, p_latest timestamptz, p_quota text, p_same_key text
 )
-  returns void language plpgsql immutable as $$
+  returns void language plpgsql stable as $$
 declare
   v_count   constant integer := coalesce(cardinality(p_payloads), 0);
   v_refusal constant text := case
@@ -13,7 +14,9 @@ declare
       then format('admission is ''enforce'' or ''accepted'', not %L', p_admission)
     when p_same_key is null or p_same_key not in ('compare', 'replay')
       then format('same_key is ''compare'' or ''replay'', not %L', p_same_key)
-    when p_not_before = 'infinity' then 'not_before is a time, not infinity: such a request would never start'
+    -- Until it starts, a request takes a place in its queue.
+    when p_not_before > p_latest
+      then format('not_before is %s at the latest, by not_before_max of the kind, not %s', p_latest, p_not_before)
     when v_count > 10000 then format('a batch holds at most 10000 requests, not %s', v_count)
     when array_position(p_payloads, null) is not null
       then format('payload %s is null', array_position(p_payloads, null))

@@ -9,9 +9,13 @@ declare
   v_stands boolean;
   v_failed boolean;
   v_target uuid;
+  v_mark   uuid;
 begin
-  -- Bounded: links written by hand may lead round in a circle.
-  for v_step in 1 .. 1000 loop
+  -- Links written by hand may lead round in a circle: it is left at a request that a mark was set at, which moves on
+  -- after 1, 2, 4, … steps.
+  for v_step in 1 .. 2147483647 loop
+    exit when v_id = v_mark;
+    v_mark := case when v_step & (v_step - 1) = 0 then v_id else v_mark end;
     select tidegate_internal.key_stands(r, p_key, p_now), r.req_status in ('failure', 'timed_out')
     into v_stands, v_failed
     from tidegate.request as r

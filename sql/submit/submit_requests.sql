@@ -87,13 +87,15 @@ begin
   end if;
   -- One expression for the common case; the error is determined only when it fails.
   if (
-    p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
+    p_admission in ('enforce', 'accepted') and v_count <= 10000
+    and (p_not_before <= v_now + v_kind.not_before_max) is not false
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
     and cardinality(p_submitters) = v_count and p_same_key in ('compare', 'replay')
     and (v_with_quota is null or cardinality(v_distinct) = 1)
   ) is not true then
     perform tidegate_internal.check_submission(
-      p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_with_quota, p_same_key
+      p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_now + v_kind.not_before_max, v_with_quota,
+      p_same_key
     );
   end if;
   if v_count = 0 then

@@ -24,6 +24,11 @@
 --   per_host: Most deliveries under way to one host and port, in all.
 --   retention: How long ended deliveries are kept, unless their request goes.
 
+-- table webhook_answer: Whether receivers answered when they were last called; written by webhook_settle.
+--   host_port: The host and its port.
+--   answers: Whether it answered, with any status.
+--   at: When that was, to the minute.
+
 -- table webhook_delivery: The outbox: a row per ended request with a callback URL.
 --   request_id: The request.
 --   id: The delivery id, the same at every attempt, as an idempotency key.

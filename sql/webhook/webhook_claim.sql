@@ -1,15 +1,17 @@
 -- webhook_claim: For deliverers: claims deliveries that are due, under a lease, with their content.
 --
 -- At most `batch`, and at most the policy's `per_host` under way to one host in the whole fleet, so a slow host does
--- not hold up the others. The lease is the policy's timeout and a while to settle; a deliverer that dies loses it, and
--- the delivery is made again under the same id. A delivery that is no longer allowed (host off the list, no attempt
--- left) ends here as failed. Empty: nothing is due, or it has to wait for deliveries under way.
-create or replace function tidegate.webhook_claim(batch integer)
+-- not hold up the others. Of hosts that are new, or have not answered when they were last called, at most `unproven`
+-- deliveries, and one a host under way: hosts that never answer delay only each other, however many names they have.
+-- Without `unproven` all hosts are alike. The lease is the policy's timeout and a while to settle; a deliverer that
+-- dies loses it, and the delivery is made again under the same id. A delivery that is no longer allowed (host off the
+-- list, no attempt left) ends here as failed. Empty: nothing is due, or it has to wait for deliveries under way.
+create or replace function tidegate.webhook_claim(batch integer, unproven integer default null)
   returns table (
     request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
     attempt integer, claimed_at timestamptz, lease_ms integer, timeout_ms integer, kind text,
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz,
-    executed text, resolution jsonb, event text
+    executed text, resolution jsonb, event text, host_answers boolean
   )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -20,6 +22,8 @@ declare
   v_now     timestamptz := tidegate.clock();
   v_hosts   text[];
   v_host    text;
+  v_answers boolean;
+  v_unproven integer := unproven;
   v_limit   integer;
   v_lease   interval;
   v_nonce   bigint := hashtextextended(gen_random_uuid()::text, 0);
@@ -58,9 +62,11 @@ begin
   v_lease := make_interval(secs => v_policy.timeout_ms / 1000.0 + 20);
   v_now := tidegate.clock();
   foreach v_host in array v_hosts loop
+    v_answers := v_unproven is null
+      or exists (select from tidegate.webhook_answer as a where a.host_port = v_host and a.answers);
     v_limit := batch - cardinality(v_claimed);
     exit when v_limit < 1;
-    v_limit := least(v_limit, v_policy.per_host - (
+    v_limit := least(v_limit, case when v_answers then v_policy.per_host else least(v_unproven, 1) end - (
       select count(*) from tidegate.webhook_delivery as d
       where d.host_port = v_host and d.nonce is not null and d.due_at > v_now
     ));
@@ -92,13 +98,17 @@ begin
     )
     select array_agg(c.request_id) into v_taken from claimed as c where c.state = 'pending';
     v_claimed := v_claimed || v_taken;
+    if not v_answers then
+      v_unproven := v_unproven - coalesce(cardinality(v_taken), 0);
+    end if;
   end loop;
 
   return query
     select
       d.request_id, d.id, v_nonce, d.url, d.host_port, t.allow_private, s.secrets, d.attempt, v_now,
       (extract(epoch from v_lease) * 1000)::integer, v_policy.timeout_ms, r.kind, r.req_status, r.response, r.error,
-      r.finished_at, tidegate.executed(r), tidegate.resolution(r), d.event
+      r.finished_at, tidegate.executed(r), tidegate.resolution(r), d.event,
+      exists (select from tidegate.webhook_answer as a where a.host_port = d.host_port and a.answers)
     from tidegate.webhook_delivery as d
     join tidegate.request as r on r.id = d.request_id
     cross join lateral tidegate_internal.webhook_target(d.url) as t

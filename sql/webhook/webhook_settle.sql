@@ -14,6 +14,7 @@ declare
   v_policy tidegate.webhook_policy;
   v_now    timestamptz := tidegate.clock();
   v_state  text;
+  v_host   text;
 begin
   if outcome is null or outcome not in ('delivered', 'refused', 'retry', 'unsent') then
     raise exception using errcode = 'TG007',
@@ -51,7 +52,18 @@ begin
     where h.request_id = webhook_settle.request_id
   ) as s
   where d.request_id = s.request_id and d.nonce = webhook_settle.nonce
-  returning d.state into v_state;
+  returning d.state, d.host_port into v_state, v_host;
+  -- `webhook_claim` goes by whether a host answers, whatever.
+  if v_state is not null and webhook_settle.outcome <> 'unsent' and not exists (
+    select
+    from tidegate.webhook_answer as a
+    where a.host_port = v_host and a.answers = (webhook_settle.status is not null)
+      and a.at > v_now - interval '1 minute'
+  ) then
+    insert into tidegate.webhook_answer as a (host_port, answers, at)
+    values (v_host, webhook_settle.status is not null, v_now)
+    on conflict (host_port) do update set answers = excluded.answers, at = excluded.at;
+  end if;
   return v_state;
 end;
 $$;

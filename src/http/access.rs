@@ -214,6 +214,11 @@ impl Caller {
         }
     }
 
+    /// The id of its key; none: calls need no key.
+    pub(super) fn key_id(&self) -> Option<&str> {
+        self.key.as_ref().map(|key| &*key.id)
+    }
+
     /// Checks that the caller still has access, before answers that come much later: a stream, or the end of a wait.
     /// Costs no statement while the node's copy of the keys is recent.
     pub(super) async fn check_access(&self) -> Result<(), Refusal> {

@@ -5,7 +5,12 @@
 
 mod stream;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     extract::{FromRequestParts, State},
@@ -17,6 +22,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use self::stream::EventStream;
 use super::{
     Api, HttpOptions,
+    access::Caller,
     openapi::{
         refusals::{Call, OfJob, Refusals},
         schemas::Events,
@@ -25,7 +31,7 @@ use super::{
     path::JobPath,
     problem::{OVERLOADED, Problem},
 };
-use crate::store::Store;
+use crate::{lock::lock, store::Store};
 
 /// The interval of comments that keep an idle connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -35,6 +41,9 @@ pub(super) struct Streams {
     /// Not those of waiting calls: refreshes must not delay answers.
     outlooks: Outlooks,
     permits: Arc<Semaphore>,
+    /// How many streams each key may have open, and has.
+    most_of_a_key: usize,
+    of_keys: Mutex<HashMap<String, usize>>,
     /// How long each stream is open.
     time: Duration,
     /// Refreshes fall on whole periods since then, so that streams are refreshed together.
@@ -46,9 +55,29 @@ impl Streams {
         Self {
             outlooks: Outlooks::new(store, 1),
             permits: Arc::new(Semaphore::new(options.streams_max.min(Semaphore::MAX_PERMITS))),
+            // So that no key takes those of all others.
+            most_of_a_key: options.streams_max.div_ceil(2),
+            of_keys: Mutex::default(),
             time: options.stream_time,
             began: Instant::now(),
         }
+    }
+
+    /// A place among the streams of a key, if one is free; without API keys there is always one.
+    fn of_key(self: &Arc<Self>, key: Option<&str>) -> Option<KeyShare> {
+        let key = key.map(str::to_owned);
+        if let Some(key) = &key {
+            let mut of_keys = lock(&self.of_keys);
+            let open = of_keys.entry(key.clone()).or_default();
+            if *open >= self.most_of_a_key {
+                return None;
+            }
+            *open += 1;
+        }
+        Some(KeyShare {
+            key,
+            streams: Arc::clone(self),
+        })
     }
 
     /// The next time at which whole periods have passed.
@@ -56,6 +85,25 @@ impl Streams {
         let passed = self.began.elapsed().as_millis() / period.as_millis();
         let periods = u32::try_from(passed + 1).unwrap_or(u32::MAX);
         self.began + period * periods
+    }
+}
+
+/// A place among the streams of a key, until it is dropped.
+struct KeyShare {
+    key: Option<String>,
+    streams: Arc<Streams>,
+}
+
+impl Drop for KeyShare {
+    fn drop(&mut self) {
+        let Some(key) = &self.key else { return };
+        let mut of_keys = lock(&self.streams.of_keys);
+        if let Some(open) = of_keys.get_mut(key) {
+            *open -= 1;
+            if *open == 0 {
+                of_keys.remove(key);
+            }
+        }
     }
 }
 
@@ -93,13 +141,16 @@ pub(super) async fn follow(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let full = || OVERLOADED.because("as many streams as this node serves are open");
+    let key = extensions.get::<Caller>().and_then(Caller::key_id);
+    let too_many = || OVERLOADED.because("as many streams as one API key may have at this node are open");
+    let share = streams.of_key(key).ok_or_else(too_many)?;
     let permit = Arc::clone(&streams.permits).try_acquire_owned().map_err(|_| full())?;
     let waiter = api
         .node
         .waiters
         .follow(job.id, progress.transition_no)
         .ok_or_else(full)?;
-    let events = EventStream::events(streams, permit, waiter, &extensions, known, progress);
+    let events = EventStream::events(streams, (permit, share), waiter, &extensions, known, progress);
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     Ok(([("x-accel-buffering", "no")], events).into_response())
 }

@@ -273,16 +273,19 @@ impl Lanes {
     /// Sends a request that waits for the key of another transaction, without delaying the lane.
     fn wait_for_key(&self, lane: &Lane, alone: Group) {
         let (lane, store) = (lane.clone(), self.store.clone());
-        let (waits, patience) = (Arc::clone(&self.key_waits), self.patience);
+        // Less than the time of the call, whose caller is to be told what it has waited for.
+        let (waits, patience) = (Arc::clone(&self.key_waits), self.patience / 2);
         tokio::spawn(async move {
             let sending = tokio::time::timeout(patience, async {
                 let _permit = waits.acquire().await;
                 alone.submit(&store, &lane, None).await
             });
-            // At a timeout the caller gets the error of a failed group.
-            if let Ok(submitted) = sending.await {
-                alone.answer(submitted);
-            }
+            let busy = |_| {
+                let why = "another transaction has used this idempotency key and is still open: nothing was stored";
+                Err(StoreError::KeyBusy(why.to_owned()))
+            };
+            let submitted = sending.await.unwrap_or_else(busy);
+            alone.answer(submitted);
         });
     }
 }

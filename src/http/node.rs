@@ -149,15 +149,20 @@ impl Node {
     ///
     /// Those of the database; a group shares its error.
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, Arc<StoreError>> {
-        let (kind, submitter) = (submission.kind.clone(), submission.submitter.clone());
         if submission.idempotency_key.is_none()
             && submission.admission == store::Admission::Enforce
-            && let Some(refusal) = self.gates.refuse(&kind, submitter.as_deref())
+            && let Some(refusal) = self.gates.refuse(&submission.kind, submission.submitter.as_deref())
         {
-            self.metrics.refused_from_memory(&kind);
+            self.metrics.refused_from_memory(&submission.kind);
             let retry_after = RetryAfter::seconds(refusal.seconds);
             return Ok(Submitted::Refused { retry_after });
         }
+        self.submit_past_gate(submission).await
+    }
+
+    /// [`submit`](Self::submit) for a caller that has asked the gate.
+    pub(super) async fn submit_past_gate(&self, submission: Submission) -> Result<Submitted, Arc<StoreError>> {
+        let (kind, submitter) = (submission.kind.clone(), submission.submitter.clone());
         let submitted = self.submitter.submit(submission).await;
         self.noted(&kind, submitter.as_deref(), submitted)
     }

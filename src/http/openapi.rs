@@ -12,7 +12,10 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::{Path, State},
-    http::header::CONTENT_TYPE,
+    http::{
+        HeaderName,
+        header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
+    },
     response::{IntoResponse, Redirect},
     routing::get,
 };
@@ -156,6 +159,16 @@ pub(super) async fn openapi(State(api): State<Arc<Api>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], api.document.clone())
 }
 
+/// The page calls this server with the keys that people type into it: it runs no script of others, and in no frame.
+const PAGE_HEADERS: [(HeaderName, &str); 3] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+];
+
 /// The page that shows the document and can try it out: `/docs/`, with its files. It is not in the document.
 pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let config = Arc::new(Config::from("/openapi.json"));
@@ -163,7 +176,7 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
         let config = Arc::clone(&config);
         async move {
             match utoipa_swagger_ui::serve(&name, config) {
-                Ok(Some(file)) => Ok(([(CONTENT_TYPE, file.content_type)], file.bytes).into_response()),
+                Ok(Some(file)) => Ok((PAGE_HEADERS, [(CONTENT_TYPE, file.content_type)], file.bytes).into_response()),
                 _ => Err(UNKNOWN_PATH.because(format!("there is nothing at /docs/{name}"))),
             }
         }

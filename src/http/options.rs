@@ -25,7 +25,7 @@ pub struct HttpOptions {
     /// The most callers that wait at once, streams included; the next ones are answered at once
     #[arg(long, value_name = "N", default_value_t = Self::default().waiters_max)]
     pub waiters_max: usize,
-    /// The most streams of events that are open at once; one more gets 503
+    /// The most streams of events that are open at once, half of them by one API key; one more gets 503
     #[arg(long, value_name = "N", default_value_t = Self::default().streams_max)]
     pub streams_max: usize,
     /// How long a stream of events stays open; its reader connects again, with its key

@@ -153,6 +153,7 @@ impl From<&StoreError> for Problem {
                 tracing::error!(error = detail, "the database is not migrated");
                 return NOT_MIGRATED.because("the database is not migrated: run `tidegate migrate`");
             }
+            StoreError::KeyBusy(_) => &KEY_BUSY,
             StoreError::GateBusy(detail) => {
                 tracing::warn!(error = detail, "a gate is locked by another transaction");
                 return GATE_BUSY

@@ -5,7 +5,11 @@ use std::{io, sync::Arc, time::Duration};
 use axum::{
     Extension, Router,
     extract::Request,
-    http::header::{CACHE_CONTROL, CONNECTION},
+    http::{
+        Version,
+        header::{CACHE_CONTROL, CONNECTION, HOST},
+    },
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     serve::Listener,
 };
@@ -23,7 +27,12 @@ use tokio::{
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{body, options::ConnectionOptions, problem::OVERLOADED, waiting::Shutdown};
+use super::{
+    body,
+    options::ConnectionOptions,
+    problem::{INVALID_HEADER, OVERLOADED},
+    waiting::Shutdown,
+};
 
 /// Connections beyond the limit that are answered 503 at once, so that their callers can choose another node; one more
 /// is closed without an answer.
@@ -68,7 +77,9 @@ pub async fn serve_within(
         ..options.clone()
     };
     // Waiting calls are answered at shutdown.
-    let router = router.layer(Extension(Shutdown(shutdown.clone())));
+    let router = router
+        .layer(Extension(Shutdown(shutdown.clone())))
+        .layer(middleware::from_fn(require_host));
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -143,6 +154,16 @@ async fn connection(stream: TcpStream, router: Router, options: ConnectionOption
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection failed");
     }
+}
+
+/// Refuses a call of HTTP/1.1 without `Host`, or with several, as RFC 9112 demands: a proxy may route it by another one.
+async fn require_host(request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    if request.version() == Version::HTTP_11 && hosts != 1 {
+        let refusal = INVALID_HEADER.because(format!("a call has one Host header, not {hosts}"));
+        return ([(CONNECTION, "close")], refusal).into_response();
+    }
+    next.run(request).await
 }
 
 #[cfg(test)]

@@ -164,7 +164,8 @@ pub(super) async fn submit(
         let submitted = api.store.submit_with_callback(&submission, callback_url).await;
         api.node.noted(&kind, caller.submitter(), submitted.map_err(Arc::new))
     } else {
-        api.node.submit(submission).await
+        // `at_gate` has asked the gate.
+        api.node.submit_past_gate(submission).await
     };
     match submitted.map_err(|error| refusal(&error, &kind))? {
         Submitted::Accepted(ticket) => {

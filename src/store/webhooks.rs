@@ -59,6 +59,8 @@ pub struct Delivery {
     pub resolution: Option<Resolution>,
     /// What has happened: `request.ended` or `request.resolved`.
     pub event: String,
+    /// Whether the host has answered when it was last called.
+    pub host_answers: bool,
 }
 
 /// The outcome of one attempt.
@@ -104,14 +106,15 @@ impl Store {
         ))
     }
 
-    /// Takes deliveries that are due: `tidegate.webhook_claim`.
+    /// Takes deliveries that are due: `tidegate.webhook_claim`; at most `unproven` of them to hosts that are new, or have
+    /// not answered when they were last called.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_claim(&self, batch: usize) -> Result<Vec<Delivery>> {
-        let batch = i32::try_from(batch).unwrap_or(i32::MAX);
-        run!(self, fetch_all query_as "webhook_claim.sql"(batch))
+    pub async fn webhook_claim(&self, batch: usize, unproven: usize) -> Result<Vec<Delivery>> {
+        let [batch, unproven] = [batch, unproven].map(|count| i32::try_from(count).unwrap_or(i32::MAX));
+        run!(self, fetch_all query_as "webhook_claim.sql"(batch, unproven))
     }
 
     /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was

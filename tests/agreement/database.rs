@@ -46,6 +46,7 @@ impl Database {
                      update tidegate.kind set response_threshold = {THRESHOLD} where name = 'user_decrypt';
                      update tidegate.policy set attempts = {ATTEMPTS}, base_ms = 300000, cap_ms = 300000, jitter_ms = 0, deadline_ms = 800000,
                        retry_on = '{{5xx,timeout,connect,throttled}}', respect_retry_after = true;
+                     update tidegate.policy set base_ms = 0 where kind in ('user_decrypt', 'direct');
                      update tidegate.policy set semantics = 'at_most_once' where kind = 'input_proof' and stage = 'tx'"
                 ))
                 .await;

@@ -157,6 +157,16 @@ fn is_checked(kind: usize) -> bool {
     KINDS[kind].ends_with("decrypt")
 }
 
+/// Whether the policy has no backoff, but a second's after all its attempts.
+pub fn is_at_once(kind: usize) -> bool {
+    ["user_decrypt", "direct"].contains(&KINDS[kind])
+}
+
+/// Whether the next attempt waits: the downstream's wish lengthens the backoff, and never shortens it or ends a request.
+fn is_put_off(kind: usize, attempts: u32, wait: Wait) -> bool {
+    !is_at_once(kind) || attempts >= ATTEMPTS || wait == Wait::TooLong
+}
+
 fn is_at_most_once(kind: usize) -> bool {
     KINDS[kind] == "input_proof"
 }
@@ -808,12 +818,12 @@ impl Model {
             return;
         }
         let overdue = row.readiness_deadline_passed || row.deadline_passed;
-        let too_late = overdue || wait == Wait::TooLong;
-        if code.is_some() && (row.checks - row.waits >= ATTEMPTS || too_late) {
+        let is_put_off = is_put_off(row.kind, row.checks, wait) && !overdue;
+        if code.is_some() && (row.checks - row.waits >= ATTEMPTS || overdue) {
             self.finish(request, Status::TimedOut, "readiness_timed_out");
         } else {
             self.requests[request].waits += u32::from(code.is_none());
-            self.put_back(request, wait != Wait::None && !overdue);
+            self.put_back(request, is_put_off);
         }
     }
 
@@ -867,6 +877,7 @@ impl Model {
         let left = left_now || row.attempts - 1 > row.unsent;
         let (attempts, is_cancelled, deadline_passed) =
             (row.attempts - row.unsent, row.is_cancelled, row.deadline_passed);
+        let is_put_off = is_put_off(row.kind, row.attempts, wait);
         self.requests[request].unsent += u32::from(!left_now);
         let cause = if at_most_once && left {
             "outcome_unknown"
@@ -876,13 +887,13 @@ impl Model {
             if left { "outcome_unknown" } else { "rejected" }
         } else if left_now && attempts >= ATTEMPTS {
             "attempts_exhausted"
-        } else if wait == Wait::TooLong || deadline_passed {
+        } else if deadline_passed {
             "deadline_exceeded"
         } else if is_cancelled {
             "cancelled"
         } else {
             self.go(request, Status::Processing, "send_retried");
-            self.put_back(request, wait != Wait::None);
+            self.put_back(request, is_put_off);
             return;
         };
         self.finish(request, Status::Failure, cause);

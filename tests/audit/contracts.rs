@@ -345,7 +345,9 @@ async fn a_key_whose_request_was_sent_again_as_another_is_counted() {
 async fn a_send_that_was_given_back_or_had_not_left_is_no_second_one() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
+        .execute(
+            "update tidegate.policy set semantics = 'at_most_once', base_ms = 0, jitter_ms = 0 where kind = 'direct'",
+        )
         .await;
     database.submit("direct").await;
     let claims = database.claim_tx(1).await;

@@ -50,8 +50,12 @@ const BUSY: &str =
     r#", array['{"code": "http_503", "message": "busy", "retryable": true}']::jsonb[], array[interval '0']"#;
 const ANSWERED: &str = r#", null, array['{"ok": true}']::jsonb[]"#;
 
+/// Retries of `direct` follow at once.
+const AT_ONCE: &str = "update tidegate.policy set base_ms = 0, jitter_ms = 0 where kind = 'direct' and stage = 'tx'";
+
 /// A `direct` that was retried, given back, lost and answered: nine steps.
 async fn eventful(database: &TestDatabase) -> Uuid {
+    database.execute(AT_ONCE).await;
     database.submit("direct").await;
     send(database, "settle_retry", BUSY).await;
     send(database, "release", "").await;
@@ -166,7 +170,7 @@ async fn an_eventful_life_is_sound_and_told_step_by_step() {
         ]
     );
     let remarks = remarks(&database, id).await;
-    assert_eq!(remarks[0], "2: claimed: by policy version 2: 5 attempts of 10000 ms");
+    assert_eq!(remarks[0], "2: claimed: by policy version 3: 5 attempts of 10000 ms");
     assert!(remarks[1].contains("the rest for its turn"), "{remarks:?}");
     assert_eq!(remarks[3], "7: recovered: its sender was lost");
     let whole = database
@@ -175,12 +179,13 @@ async fn an_eventful_life_is_sound_and_told_step_by_step() {
              from tidegate.audit_replay('{id}') where transition_no is null"
         ))
         .await;
-    assert_eq!(whole, "4 58500 completed");
+    assert_eq!(whole, "4 50000 completed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_are_judged_by_the_version_they_began_under() {
     let database = TestDatabase::unlimited().await;
+    database.execute(AT_ONCE).await;
     database.submit("direct").await;
     for _ in 0..3 {
         send(&database, "settle_retry", BUSY).await;
@@ -201,7 +206,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
     assert_eq!(
         remarks.last().unwrap().split("; ").collect::<Vec<_>>()[..2],
         [
-            "8: claimed: by policy version 2: 3 attempts of 10000 ms",
+            "8: claimed: by policy version 3: 3 attempts of 10000 ms",
             "may search for a receipt, and not send"
         ],
         "{remarks:?}"
@@ -325,7 +330,7 @@ async fn every_change_by_hand_is_found_and_named() {
         (
             format!("{event} attempt = attempt + 5 where request_id = $id and transition_no >= 8"),
             vec![
-                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one search for a receipt",
+                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 3), and one search for a receipt",
                 "the row counts 3 sends, its history 8",
             ],
         ),
@@ -366,7 +371,7 @@ async fn every_change_by_hand_is_found_and_named() {
             ),
             vec![
                 "ms: its call takes at most 20000 ms, and its lease 30000 ms",
-                "in calls and backoffs: more than W_retry 58500 ms",
+                "in calls and backoffs: more than W_retry 50000 ms",
             ],
         ),
         // Past its deadline.

@@ -308,7 +308,7 @@ async fn a_node_serves_until_sigterm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_log_and_output_nobody_reads_serves_until_sigterm() {
+async fn a_node_without_a_reader_of_its_log_and_output_serves_until_sigterm() {
     let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

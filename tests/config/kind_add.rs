@@ -40,7 +40,10 @@ async fn a_queue_of_pgmq_that_an_application_has_is_left_alone() {
     ] {
         let refusal = refused(&mut session, call).await;
         assert!(["TG005", "TG007"].contains(&&*refusal.code), "{refusal:?}");
-        assert!(refusal.message.contains("already, which is not Tidegate's"), "{refusal:?}");
+        assert!(
+            refusal.message.contains("already, which is not Tidegate's"),
+            "{refusal:?}"
+        );
     }
     run(&mut session, "select tidegate.recover_storage()").await;
     let kept = "select message ->> 'mine' from pgmq.q_payout";

@@ -327,7 +327,9 @@ async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
     );
     assert_eq!(
         database
-            .text("select readiness_ms || ' ' || retention from tidegate.kind where name = 'user_decrypt'")
+            .text(
+                "select readiness_ms || ' ' || justify_hours(retention) from tidegate.kind where name = 'user_decrypt'"
+            )
             .await
             .as_deref(),
         Some("2000 30 days"),

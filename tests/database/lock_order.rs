@@ -239,7 +239,10 @@ async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_re
 async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_drains() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
+        .execute(
+            "update tidegate.policy set base_ms = 0, jitter_ms = 0;
+             update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'",
+        )
         .await;
     let errors = r#"array['{"code": "connect"}', '{"code": "http_400"}']::jsonb[]"#;
     for (act, queue, kind) in [

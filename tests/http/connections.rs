@@ -111,6 +111,23 @@ async fn a_connection_that_says_nothing_or_half_a_head_or_nothing_more_is_closed
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_names_one_host() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    for (version, hosts, status) in [
+        ("1.1", "", "400"),
+        ("1.1", "host: a\r\nhost: b\r\n", "400"),
+        ("1.1", "host: a\r\n", "200"),
+        ("1.1", "host:\r\n", "200"),
+        ("1.0", "", "200"),
+    ] {
+        let call = format!("GET /livez HTTP/{version}\r\n{hosts}connection: close\r\n\r\n");
+        let said = read_to_end(api.raw(&call).await).await;
+        assert_eq!(said.split(' ').nth(1), Some(status), "{call}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn invalid_http_is_refused_and_the_next_connection_is_served() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;

@@ -240,6 +240,13 @@ async fn the_page_is_served_with_what_it_loads_and_leads_to_the_document() {
     assert!(loaded >= 3, "{page}");
     let start = api.get("/docs/swagger-initializer.js").await;
     assert!(start.body.as_str().unwrap().contains("/openapi.json"), "{start:?}");
+    assert_eq!(start.header("x-content-type-options"), "nosniff");
+    assert_eq!(start.header("x-frame-options"), "DENY");
+    assert!(
+        start
+            .header("content-security-policy")
+            .contains("frame-ancestors 'none'")
+    );
     api.get("/docs/nothing.js").await.assert_problem(404, "unknown_path");
 }
 

@@ -2,9 +2,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate::{
+    api_key::Scope,
     http::HttpOptions,
     request::Stage,
     stage::Receipt,
@@ -13,7 +14,9 @@ use tidegate::{
 use tokio::io::AsyncReadExt;
 
 use super::{
-    Api, answer,
+    Api,
+    access::key,
+    answer,
     responses::send_all,
     waiting::{Listening, awaiting, id_of},
 };
@@ -269,6 +272,35 @@ async fn there_is_nothing_to_follow_of_what_does_not_exist() {
     let posted = node.api.post(&format!("{path}/events"), &json!({})).await;
     posted.assert_problem(405, "method_not_allowed");
     node.until_waiting(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_takes_no_more_than_half_of_the_streams() {
+    let database = TestDatabase::unlimited().await;
+    let keys = [
+        key(&database, "ann", &[Scope::Submit]).await,
+        key(&database, "bob", &[Scope::Submit]).await,
+    ];
+    let options = HttpOptions {
+        streams_max: 4,
+        ..HttpOptions::default()
+    };
+    let node = Listening::start(&database, &options).await;
+    let [ann, bob] = [&keys[0], &keys[1]].map(|key| node.api.bearing(key));
+    let paths = [ann.submit("direct").await, bob.submit("direct").await];
+    let open = async |who: usize| {
+        let request = [&ann, &bob][who].ask(Method::GET, &format!("{}/events", paths[who]));
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response)
+    };
+
+    let (one, two) = (open(0).await, open(0).await);
+    assert_eq!([one.0, two.0, open(0).await.0], [200, 200, 503]);
+    let others = (open(1).await, open(1).await);
+    assert_eq!([others.0.0, others.1.0, open(1).await.0], [200, 200, 503]);
+
+    drop(one);
+    eventually("its place is free again", || async { open(0).await.0 == 200 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

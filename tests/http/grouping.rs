@@ -1,6 +1,6 @@
 //! Do submissions that arrive together share a statement, and does none of them pay for what is wrong with another?
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -319,6 +319,27 @@ async fn a_key_of_an_open_transaction_keeps_only_its_request_waiting() {
     let answer = one_waits(&database, hold).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(answer.header("idempotency-replayed"), "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_whose_key_another_transaction_holds_is_told_so() {
+    let database = TestDatabase::unlimited().await;
+    let options = HttpOptions {
+        request_timeout: Duration::from_secs(4),
+        ..HttpOptions::default()
+    };
+    let api = Api::start(database.store.clone(), &options).await;
+    let mut open = Session::begin(&database).await;
+    open.execute("select tidegate.submit('direct', '{\"n\": 1}', 'k')")
+        .await;
+
+    let busy = api.post_with_key("/v1/direct", "k", &json!({"n": 1})).await;
+    busy.assert_problem(503, "key_busy");
+
+    open.commit().await;
+    let again = api.post_with_key("/v1/direct", "k", &json!({"n": 1})).await;
+    assert_eq!(again.header("idempotency-replayed"), "true", "{again:?}");
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,6 +42,9 @@ async fn a_message_given_back_below_the_mark_is_claimed_next() {
         ("settle_retry", "null, array[interval '-1 second']"),
     ] {
         let database = TestDatabase::unlimited().await;
+        database
+            .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
+            .await;
         let first = database.submit("direct").await;
         let mut holder = Session::open(&database).await;
         let held = holder.claim("tx", 1).await;

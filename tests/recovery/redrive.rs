@@ -423,6 +423,51 @@ async fn a_repeated_key_is_answered_with_the_redriven_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_stands_for_the_last_of_any_number_of_redrives_and_links_in_a_circle_end() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    let submit = "select id, outcome from tidegate.submit('direct', '{}', idempotency_key => 'k')";
+    let submitted = session.text(submit).await;
+    let old: RequestId = submitted.split(' ').next().unwrap().parse().unwrap();
+    database
+        .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
+        .await;
+    // As 2,500 redrives leave them, each of the one before.
+    database
+        .execute(
+            "select tidegate.fail_internal(array_agg(s.id))
+             from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[2499])) as s;
+             insert into tidegate.redrive (request_id, redriven_as)
+             select l.id, l.next
+             from (
+               select r.id, lead(r.id) over (order by r.id) as next from tidegate.request as r
+             ) as l
+             where l.next is not null;
+             select tidegate.submit('direct', '{}');
+             insert into tidegate.redrive (request_id, redriven_as)
+             select o.id, n.id
+             from (select id from tidegate.request where finished_at is not null order by id desc limit 1) as o,
+               (select id from tidegate.request where finished_at is null) as n",
+        )
+        .await;
+    let live = session
+        .text("select id from tidegate.request where finished_at is null")
+        .await;
+    assert_eq!(database.number("select count(*) from tidegate.redrive").await, 2500);
+
+    assert_eq!(session.text(submit).await, format!("{live} replayed"));
+
+    // By hand.
+    database
+        .execute(&format!(
+            "select tidegate.fail_internal(array['{live}']::uuid[]);
+             insert into tidegate.redrive (request_id, redriven_as) values ('{live}', '{old}')"
+        ))
+        .await;
+    assert!(session.text(submit).await.ends_with(" accepted"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_makes_keys_finds_what_was_submitted_since() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;

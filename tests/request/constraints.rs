@@ -43,6 +43,13 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             ][..],
         ),
         (
+            "kind",
+            &[(
+                "set not_before_max = '-1 s' where name = 'direct'",
+                "kind_not_before_max_is_not_negative",
+            )],
+        ),
+        (
             "gate",
             &[
                 ("set state = 'open'", "gate_state_is_known"),

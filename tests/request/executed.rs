@@ -88,7 +88,7 @@ fn ends() -> Vec<End> {
         send("deadline_exceeded", "tidegate.expire_by_deadline()", unknown),
         send(
             "deadline_exceeded",
-            "tidegate.settle_retry(array[$l], null, array['1 year'::interval], may_have_left => '{false}')",
+            "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')",
             no,
         ),
         send("attempts_exhausted", "tidegate.settle_retry(array[$l], null)", unknown),
@@ -139,6 +139,9 @@ fn ends() -> Vec<End> {
 /// Submits a request under the key `k` and ends it, after a send that may have been executed, if `again`; its id.
 async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
     let mut session = Session::open(database).await;
+    session
+        .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0 where base_ms > 0")
+        .await;
     let id = session
         .text(&format!("select id from tidegate.submit('{}', '1', 'k')", end.kind))
         .await;
@@ -172,7 +175,7 @@ async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
             ))
             .await;
     }
-    if end.by.contains("expire_by_deadline") {
+    if end.cause == "deadline_exceeded" {
         database
             .execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'")
             .await;

@@ -188,6 +188,9 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
 async fn a_session_that_sets_what_functions_announce_changes_nothing() {
     for setting in ["announced", "counted"] {
         let database = TestDatabase::unlimited().await;
+        database
+            .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
+            .await;
         let mut session = Session::open(&database).await;
         session.execute(&format!("set tidegate.{setting} = 'on'")).await;
         for call in [

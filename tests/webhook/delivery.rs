@@ -190,7 +190,7 @@ async fn a_settle_under_a_lost_lease_changes_nothing() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
-    let claim = || async { database.store.webhook_claim(10).await.unwrap() };
+    let claim = || async { database.store.webhook_claim(10, 10).await.unwrap() };
     let late = claim().await.pop().unwrap();
     assert!(claim().await.is_empty(), "one at a time");
     database.all_due().await;
@@ -241,6 +241,7 @@ async fn no_more_are_under_way_to_one_host_than_the_policy_allows_in_the_whole_f
         .execute("update tidegate.webhook_policy set per_host = 3")
         .await;
     let receiver = Receiver::allowed(&database).await;
+    receiver.has_answered(&database).await;
     receiver.hold.send(true).unwrap();
     for _ in 0..10 {
         database.ended_telling(&receiver.url()).await;
@@ -258,6 +259,7 @@ async fn no_more_are_under_way_to_one_host_than_the_policy_allows_in_the_whole_f
 async fn a_node_makes_no_more_than_its_own_share_at_once() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
+    receiver.has_answered(&database).await;
     receiver.hold.send(true).unwrap();
     for _ in 0..5 {
         database.ended_telling(&receiver.url()).await;
@@ -317,7 +319,7 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
-    let claimed = database.store.webhook_claim(1).await.unwrap();
+    let claimed = database.store.webhook_claim(1, 1).await.unwrap();
     let unsent = tidegate::store::Attempted::Unsent;
     let settled = database
         .store
@@ -326,7 +328,7 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
         .unwrap();
     assert_eq!(settled.as_deref(), Some("pending"));
 
-    let again = database.store.webhook_claim(1).await.unwrap();
+    let again = database.store.webhook_claim(1, 1).await.unwrap();
     assert_eq!(again[0].attempt, 1);
     assert_eq!(again[0].id, claimed[0].id);
 }

@@ -240,12 +240,58 @@ async fn a_receiver_that_hangs_with_a_backlog_does_not_hold_up_the_others() {
         ids.push(database.ended_telling(&good.url()).await);
     }
     let _deliverer = Deliverer::of(&database);
-    poison.until(8).await;
+    poison.until(1).await;
 
     for id in ids {
         database.until_delivery_is(id, "delivered").await;
     }
-    assert_eq!(poison.count(), 8, "the policy's per_host");
+    assert_eq!(poison.count(), 1, "it has never answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_never_answer_delay_each_other_only_however_many_they_are() {
+    for silent in [5, 40] {
+        let database = TestDatabase::unlimited().await;
+        database
+            .execute("update tidegate.webhook_policy set timeout_ms = 60000")
+            .await;
+        let good = Receiver::allowed(&database).await;
+        let _deliverer = Deliverer::of(&database);
+        if silent > 16 {
+            // It has answered before; of more than a few new hosts one may have to wait for its first turn.
+            let id = database.ended_telling(&good.url()).await;
+            database.until_delivery_is(id, "delivered").await;
+        }
+        let mut receivers = Vec::new();
+        for _ in 0..silent {
+            let receiver = Receiver::allowed(&database).await;
+            receiver.hold.send(true).unwrap();
+            for _ in 0..10 {
+                database.ended_telling(&receiver.url()).await;
+            }
+            receivers.push(receiver);
+        }
+        let called = || receivers.iter().map(Receiver::count).sum::<usize>();
+        eventually("they have their share", || async { called() == silent.min(16) }).await;
+
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            ids.push(database.ended_telling(&good.url()).await);
+        }
+        for id in ids {
+            database.until_delivery_is(id, "delivered").await;
+        }
+        assert_eq!(
+            called(),
+            silent.min(16),
+            "one each, and half of what this process delivers at once"
+        );
+
+        // A host that comes back gets all of its deliveries.
+        let again = &receivers[0];
+        receivers.iter().for_each(|receiver| receiver.hold.send(false).unwrap());
+        eventually("it has all", || async { again.count() >= 10 }).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,11 +303,11 @@ async fn a_delivery_whose_last_attempt_was_lost_with_its_deliverer_has_failed() 
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
     for _ in 0..2 {
-        assert_eq!(database.store.webhook_claim(1).await.unwrap().len(), 1);
+        assert_eq!(database.store.webhook_claim(1, 1).await.unwrap().len(), 1);
         database.all_due().await;
     }
 
-    assert!(database.store.webhook_claim(1).await.unwrap().is_empty());
+    assert!(database.store.webhook_claim(1, 1).await.unwrap().is_empty());
     assert_eq!(column(&database, id, "state").await, "failed");
     assert_eq!(column(&database, id, "last_error").await, "no attempt is left");
 }

@@ -122,6 +122,14 @@ impl Receiver {
         database.store.webhook_host_add(&host, true).await.unwrap();
     }
 
+    /// It is known to answer, so that several deliveries may be under way to it.
+    async fn has_answered(&self, database: &TestDatabase) {
+        let answered = "insert into tidegate.webhook_answer (host_port, answers, at) values";
+        database
+            .execute(&format!("{answered} ('127.0.0.1:{}', true, now())", self.port))
+            .await;
+    }
+
     fn url(&self) -> String {
         format!("http://127.0.0.1:{}/done", self.port)
     }

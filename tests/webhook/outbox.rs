@@ -253,7 +253,7 @@ async fn a_callback_written_by_hand_never_keeps_a_request_from_ending() {
             ))
             .await;
         assert_eq!(database.status(id).await, "failure");
-        assert!(database.store.webhook_claim(10).await.unwrap().is_empty());
+        assert!(database.store.webhook_claim(10, 10).await.unwrap().is_empty());
         assert_eq!(database.delivery(id, "state").await.unwrap(), "failed");
     }
 }

@@ -142,7 +142,7 @@ async fn only_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
         .webhook_host_add("hooks.example.com", false)
         .await
         .unwrap();
-    for role in ["reader", "worker", "api", "admin"] {
+    for role in ["reader", "worker", "api", "node", "admin"] {
         let mut session = crate::access::roles::login(&database, role).await;
         for sql in [
             "select secret from tidegate.webhook_secret",
@@ -160,8 +160,8 @@ async fn only_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
         let deliver = [
             "select * from tidegate.webhook_claim(1)",
             "select tidegate.webhook_settle(gen_random_uuid(), 1, 'retry')",
-            "select * from tidegate.submit_with_callback('direct', '{}', null)",
         ];
+        let submit = ["select * from tidegate.submit_with_callback('direct', '{}', null)"];
         let operate = [
             "select tidegate.webhook_host_add('a.example.com')",
             "select tidegate.webhook_secret_rotate('a.example.com')",
@@ -172,7 +172,8 @@ async fn only_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
             "update tidegate.webhook_policy set attempts = 8",
         ];
         for (calls, may) in [
-            (&deliver[..], role == "api" || role == "admin"),
+            (&deliver[..], ["node", "admin"].contains(&role)),
+            (&submit[..], ["api", "node", "admin"].contains(&role)),
             (&operate[..], role == "admin"),
         ] {
             for sql in calls {

@@ -312,6 +312,9 @@ async fn a_claim_that_rolls_back_leaves_nothing_below_a_mark() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
+        .await;
     let mut late = Session::begin(&database).await;
     let mut expected = late.texts("select id from tidegate.submit('direct', '{}')").await;
     let mut holder = Session::open(&database).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::Streams;
+use super::{KeyShare, Streams};
 use crate::{
     http::{
         access::{Caller, Refusal},
@@ -48,15 +48,18 @@ pub(super) struct EventStream {
     events: VecDeque<Result<Event, axum::Error>>,
     ended: bool,
     streams: Arc<Streams>,
-    _permit: OwnedSemaphorePermit,
+    _places: Places,
 }
+
+/// Its places among the streams of the node, and of its key.
+type Places = (OwnedSemaphorePermit, KeyShare);
 
 impl EventStream {
     /// The events of a request from here on, for a reader that has its transitions up to `known`, as the answer to a
     /// call with these extensions.
     pub(super) fn events(
         streams: Arc<Streams>,
-        permit: OwnedSemaphorePermit,
+        places: Places,
         waiter: Waiter,
         extensions: &Extensions,
         known: Option<i32>,
@@ -79,7 +82,7 @@ impl EventStream {
             events: VecDeque::from([Ok(Event::default().retry(RETRY))]),
             ended: false,
             streams,
-            _permit: permit,
+            _places: places,
         };
         stream.push_changes(progress);
         stream::unfold(stream, |mut stream| async move {

@@ -97,6 +97,7 @@ classes! {
     CALLBACK_REFUSED = refused(UNPROCESSABLE_ENTITY, "callback_refused", "The callback URL may not be named");
     GATE_CLOSED = later(TOO_MANY_REQUESTS, "gate_closed", "Too much work is waiting", 1);
     GATE_BUSY = later(SERVICE_UNAVAILABLE, "gate_busy", "Another transaction keeps the gate", 5);
+    KEY_BUSY = later(SERVICE_UNAVAILABLE, "key_busy", "Another transaction holds the idempotency key", 5);
     OVERLOADED = later(SERVICE_UNAVAILABLE, "overloaded", "This node serves as many calls as it can", 1);
     TIMED_OUT = later(SERVICE_UNAVAILABLE, "call_timed_out", "The call took too long", 5);
     DATABASE_UNAVAILABLE = later(SERVICE_UNAVAILABLE, "database_unavailable", "The database cannot be reached", 5);

@@ -64,7 +64,7 @@ pub struct HttpOptions {
     )]
     pub headers: Vec<HeaderLine>,
 
-    /// A proxy for all calls, such as http://proxy.example:3128 [default: none, whatever the environment names]
+    /// A proxy for all calls, such as `http://proxy.example:3128` [default: none, whatever the environment names]
     #[arg(long, value_name = "URL", env = "TIDEGATE_HTTP_PROXY", hide_env_values = true, value_parser = proxy)]
     pub proxy: Option<Proxy>,
 

@@ -163,7 +163,7 @@ impl Service {
     }
 }
 
-/// A client that calls the URLs of the options and nobody else: no proxy of the environment.
+/// A client that calls the URLs of the options, and through no proxy of the environment.
 fn client(headers: &HeaderMap, proxy: Option<&Proxy>, connect: Duration) -> Result<Client, reqwest::Error> {
     let builder = match proxy {
         None => Client::builder().no_proxy(),

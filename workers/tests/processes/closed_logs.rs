@@ -1,4 +1,4 @@
-//! Nobody reads what a program logs or prints: does it work all the same, and stop when it is told to?
+//! The reader of what a program logs and prints has gone: does it work all the same, and stop when it is told to?
 
 use std::{process::Stdio, time::Duration};
 
@@ -10,14 +10,14 @@ use super::{
     until,
 };
 
-/// A standard error that nobody reads any more.
+/// A pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// The program logs each step, to nobody.
+/// The program logs each step, without a reader.
 fn unread(mut command: Command) -> Command {
     command.env("RUST_LOG", "debug").stderr(closed());
     command
