@@ -52,6 +52,7 @@ mod database {
     pub mod schemas;
     pub mod surroundings;
     pub mod tls;
+    pub mod upgrades;
 }
 mod eta {
     pub mod observed;

@@ -17,7 +17,7 @@ use crate::{
 /// What `doctor` says of the schemas.
 const CHANGES: &str = "select coalesce(string_agg(c.object || ' ' || c.change, ', ' order by c.object), 'none') from tidegate.schema_changes() as c";
 
-async fn migrated(url: &str, options: &[&str]) -> String {
+pub(super) async fn migrated(url: &str, options: &[&str]) -> String {
     let ran = run(url, &[&["migrate"], options].concat()).await;
     assert!(ran.status.success(), "{}", err(&ran));
     out(&ran)
@@ -39,7 +39,7 @@ async fn refused(url: &str, options: &[&str]) -> String {
 }
 
 /// Every definition in Tidegate's schemas, without what grows with time: the partitions of days, and branches for queues.
-async fn catalog(url: &str) -> Vec<String> {
+pub(super) async fn catalog(url: &str) -> Vec<String> {
     let mut session = PgConnection::connect(url).await.unwrap();
     let definitions = "
         select 'function ' || p.oid::regprocedure || coalesce((select string_agg(a::text, ' ' order by a::text) from unnest(p.proacl) as a), '')
@@ -71,7 +71,7 @@ async fn catalog(url: &str) -> Vec<String> {
 }
 
 /// What is in one of them only.
-fn different<'a>(one: &'a [String], other: &'a [String]) -> Vec<&'a str> {
+pub(super) fn different<'a>(one: &'a [String], other: &'a [String]) -> Vec<&'a str> {
     let only = |these: &'a [String], those: &'a [String]| these.iter().filter(|this| !those.contains(this));
     only(one, other).chain(only(other, one)).map(String::as_str).collect()
 }

@@ -62,7 +62,8 @@ async fn stage() -> TestDatabase {
              create table public.told (request_id uuid);
              create function public.tell() returns trigger language plpgsql as $$
                begin insert into public.told values (new.request_id); return null; end $$;
-             create trigger tell after insert on tidegate.webhook_delivery for each row execute function public.tell();"
+             create trigger tell after insert on tidegate.webhook_delivery for each row when (new.event = 'request.ended')
+               execute function public.tell();"
         ))
         .await;
     database

@@ -19,7 +19,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -96,6 +96,9 @@ async fn send(
     payload: Bytes,
 ) -> Result<Response, Problem> {
     let (id, began) = (request_id(&headers)?, began_at(&headers));
+    if let Some(retry_after) = server.downstream.absurd_retry_after(&kind) {
+        return Ok((StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, retry_after)]).into_response());
+    }
     let key = server.downstream.key_in(&payload);
     let answer = server.downstream.send_under(id, &kind, key.as_deref(), began).await;
     if answer == Err(Refusal::Silence) {

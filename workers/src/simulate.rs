@@ -253,10 +253,23 @@ impl Downstream {
         }
     }
 
+    /// The senseless Retry-After with which this send of a kind is refused; mostly none.
+    pub fn absurd_retry_after(&self, kind: &str) -> Option<&'static str> {
+        const ABSURD: [&str; 6] = [
+            "0",
+            "-1",
+            "1.5",
+            "soon",
+            "99999999999999999999",
+            "Wed, 21 Oct 2099 07:28:00 GMT",
+        ];
+        let mut dice = self.dice.roll();
+        happens(&self.options.absurd, kind, &mut dice).then(|| ABSURD[dice.random_range(0..ABSURD.len())])
+    }
+
     /// Whether this answer of a kind is lost.
     fn loses(&self, kind: &SimulatedKind, dice: &mut SmallRng) -> bool {
-        let lossy = self.options.lossy.iter().find(|lossy| lossy.kind == kind.name);
-        lossy.is_some_and(|lossy| lossy.chance.happens(dice))
+        happens(&self.options.lossy, &kind.name, dice)
     }
 
     /// Decides a request's fate at its first send; later sends find it decided. Returns it, and whether it was.
@@ -301,6 +314,12 @@ async fn pass(latency: Duration) {
 /// No code panics under one of the locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether what has this chance for the kind happens now.
+fn happens(chances: &[Lossy], kind: &str, dice: &mut SmallRng) -> bool {
+    let of_kind = chances.iter().find(|of| of.kind == kind);
+    of_kind.is_some_and(|of| of.chance.happens(dice))
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ enum Fault {
     NodeKilled,
     NodeStopped,
     NodeFrozen,
+    LogClosed,
     DownstreamFrozen,
     PostgresKilled,
     PostgresStopped,
@@ -46,6 +47,7 @@ enum Fault {
     QueuePurged,
     QueuePaused,
     KindPassing,
+    RequestKept,
     Redrive,
     ReceiverKilled,
     ReceiverFrozen,
@@ -70,7 +72,7 @@ const ENDING: Duration = Duration::from_secs(180);
 const SOON: usize = 8;
 
 /// How often each comes in one round; a round is shuffled.
-const ROUND: [(Fault, usize); 32] = [
+const ROUND: [(Fault, usize); 34] = [
     (Fault::WorkerKilled, 4),
     (Fault::WorkerStopped, 1),
     (Fault::WorkerFrozen, 2),
@@ -78,6 +80,7 @@ const ROUND: [(Fault, usize); 32] = [
     (Fault::NodeKilled, 3),
     (Fault::NodeStopped, 1),
     (Fault::NodeFrozen, 1),
+    (Fault::LogClosed, 1),
     (Fault::DownstreamFrozen, 1),
     (Fault::PostgresKilled, 2),
     (Fault::PostgresStopped, 1),
@@ -90,6 +93,7 @@ const ROUND: [(Fault, usize); 32] = [
     (Fault::QueuePurged, 2),
     (Fault::QueuePaused, 1),
     (Fault::KindPassing, 2),
+    (Fault::RequestKept, 2),
     (Fault::Redrive, 3),
     (Fault::ReceiverKilled, 2),
     (Fault::ReceiverFrozen, 1),
@@ -116,6 +120,7 @@ impl Fault {
             Self::NodeKilled => "node_killed",
             Self::NodeStopped => "node_stopped",
             Self::NodeFrozen => "node_frozen",
+            Self::LogClosed => "log_closed",
             Self::DownstreamFrozen => "downstream_frozen",
             Self::PostgresKilled => "postgres_killed",
             Self::PostgresStopped => "postgres_stopped",
@@ -128,6 +133,7 @@ impl Fault {
             Self::QueuePurged => "queue_purged",
             Self::QueuePaused => "queue_paused",
             Self::KindPassing => "kind_passing",
+            Self::RequestKept => "request_kept",
             Self::Redrive => "redrive",
             Self::ReceiverKilled => "receiver_killed",
             Self::ReceiverFrozen => "receiver_frozen",
@@ -242,6 +248,10 @@ impl Injector {
             Fault::NodeStopped => self.stop(sort, &self.fleet.nodes, random).await,
             Fault::WorkerFrozen => self.freeze(sort, &self.fleet.workers, random).await,
             Fault::NodeFrozen => self.freeze(sort, &self.fleet.nodes, random).await,
+            Fault::LogClosed => {
+                let units = [&self.fleet.workers[..1], &self.fleet.nodes].concat();
+                self.close_the_log(sort, &units, random).await
+            }
             Fault::ReceiverKilled => {
                 let receiver = std::slice::from_ref(&self.fleet.receiver);
                 self.kill(sort, receiver, random).await
@@ -266,6 +276,7 @@ impl Injector {
             Fault::QueuePurged => self.purge_a_queue(random).await,
             Fault::QueuePaused => self.pause_a_queue(random).await,
             Fault::KindPassing => self.pass_a_kind(random).await,
+            Fault::RequestKept => self.keep_requests(random).await,
             Fault::Redrive => self.redrive(random).await,
             Fault::NetworkStalled => self.stall(random, false).await,
             Fault::NetworkMute => self.stall(random, true).await,

@@ -373,7 +373,9 @@ fn retention() -> String {
          $$;
          create trigger keep_removed
            after delete on tidegate.request
-           for each row when (old.kind not like 'passing%') execute function public.keep_removed();",
+           for each row when (old.kind not like 'passing%') execute function public.keep_removed();
+         -- An application's table, which refers to requests.
+         create table public.kept (request_id uuid references tidegate.request);",
         window = WINDOW.as_secs(),
         retention = RETENTION.as_secs(),
     )
@@ -422,6 +424,8 @@ pub fn downstream(options: &Options) -> Vec<String> {
             .iter()
             .flat_map(|(kind, .., lost)| ["--lossy".to_owned(), format!("{kind}={lost}")]),
     )
+    // Its deadline is short: an attempt that waits for it ends soon.
+    .chain(["--absurd".to_owned(), format!("{PATIENT}=0.1")])
     .chain(own_kinds().flat_map(|kind| ["--kind".to_owned(), format!("{}:direct", kind.name)]))
     .collect()
 }

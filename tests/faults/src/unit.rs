@@ -49,6 +49,8 @@ struct State {
     /// How much memory it has needed at most, in KiB, over all its lives.
     most_memory: u64,
     given_up: u64,
+    /// It is started with a log that has no reader.
+    log_is_closed: bool,
 }
 
 impl Unit {
@@ -89,7 +91,13 @@ impl Unit {
     }
 
     fn spawn(&self, state: &mut State) -> anyhow::Result<oneshot::Receiver<String>> {
-        let log = OpenOptions::new().append(true).create(true).open(&self.log)?;
+        let log = if state.log_is_closed {
+            let (reader, writer) = std::io::pipe()?;
+            drop(reader);
+            Stdio::from(writer)
+        } else {
+            OpenOptions::new().append(true).create(true).open(&self.log)?.into()
+        };
         let url = format!(
             "postgres://tidegate@{}/{}?sslmode=disable",
             self.database.address,
@@ -181,6 +189,16 @@ impl Unit {
             self.spawn(&mut state)?;
         }
         Ok(())
+    }
+
+    /// Starts it again, with its log or with one that has no reader.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub async fn revive_with_log(&self, has_log: bool) -> anyhow::Result<()> {
+        self.state.lock().await.log_is_closed = !has_log;
+        self.revive().await
     }
 
     /// SIGSTOP or SIGCONT: to others it looks as if it had died, and then it wakes up.

@@ -55,6 +55,10 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "KIND=CHANCE")]
     pub lossy: Vec<Lossy>,
 
+    /// How often a send of this kind is answered 503 with a senseless Retry-After: a chance for a kind (repeatable)
+    #[arg(long, value_name = "KIND=CHANCE")]
+    pub absurd: Vec<Lossy>,
+
     /// How often a repeated send of a request that was taken is refused
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub repeat_reject_rate: Chance,

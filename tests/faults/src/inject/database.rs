@@ -254,6 +254,28 @@ impl Injector {
         Ok(())
     }
 
+    /// An application's table refers to some requests, for longer than their retention: the others go in time.
+    pub(super) async fn keep_requests(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let count = random.random_range(1..=5);
+        let time = scene::RETENTION + seconds(random, 2.0..10.0);
+        let running = self.journal.inject(
+            "request_kept",
+            &format!("{count} by a foreign key, for {:.1} s", time.as_secs_f64()),
+        );
+        self.by_hand(&format!(
+            "insert into public.kept (request_id)
+             select r.id from tidegate.request as r where r.kind = '{}' order by r.id desc limit {count}",
+            scene::FLEETING
+        ))
+        .await?;
+        sleep(time).await;
+        self.by_hand("delete from public.kept").await?;
+        self.by_hand("update tidegate.passed_over set retry_at = clock_timestamp()")
+            .await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
     /// An operator changes the secret of webhooks; the one before it signs for a while as well.
     pub(super) async fn rotate_the_secret(&self) -> anyhow::Result<()> {
         let running = self.journal.inject("secret_rotated", "for all receivers");

@@ -47,6 +47,35 @@ impl Injector {
         Ok(())
     }
 
+    /// It runs for a while with a log that has no reader: it has to work, and to end well when it is asked to.
+    pub(super) async fn close_the_log(
+        &self,
+        sort: &'static str,
+        units: &[Arc<Unit>],
+        random: &mut StdRng,
+    ) -> anyhow::Result<()> {
+        let unit = any(units, random);
+        let time = seconds(random, 2.0..8.0);
+        let running = self
+            .journal
+            .inject(sort, &format!("{} for {:.1} s", unit.name, time.as_secs_f64()));
+        for has_log in [false, true] {
+            if !unit.terminate().await? {
+                self.journal.wrong(format!(
+                    "{} did not stop well when it was asked to, {} a reader of its log",
+                    unit.name,
+                    if has_log { "without" } else { "with" }
+                ));
+            }
+            unit.revive_with_log(has_log).await?;
+            if !has_log {
+                sleep(time).await;
+            }
+        }
+        self.journal.over(&running);
+        Ok(())
+    }
+
     /// SIGSTOP for longer or shorter than a lease, and SIGCONT: it does not know how long it has slept.
     pub(super) async fn freeze(
         &self,
