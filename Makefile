@@ -56,6 +56,10 @@ AFTERWARDS =
 # Tests of `it` that are about the server: private ones, failover, TLS, poolers, foreign settings. CI runs them.
 SKIPPED = $(addprefix --skip database::, embedded_postgres:: failover:: passwords:: pooler:: surroundings:: tls::)
 
+# Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
+OWNER ?= superuser
+ci: OWNER := plain
+
 .PHONY: test
 test: setup-tests ## Run the tests, random campaigns in their short form: four minutes once built
 	cargo test $(PACKAGES) --no-run
@@ -63,7 +67,7 @@ test: setup-tests ## Run the tests, random campaigns in their short form: four m
 	@it="$(TARGET)/test-it.log" others="$(TARGET)/test-others.log"; export TIDEGATE_EXAMPLES_ARE_BUILT=1; \
 	{ cargo test $(PACKAGES) --no-fail-fast $(PROGRAMS); failed=$$?; cargo test $(PACKAGES) --doc; exit $$((failed | $$?)); } \
 	  >"$$others" 2>&1 & \
-	cargo test $(PACKAGES) --test it -- $(SKIPPED) 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
+	TIDEGATE_TEST_OWNER=$(OWNER) cargo test $(PACKAGES) --test it -- $(SKIPPED) 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
 	wait $$!; failed=$$((failed | $$?)); cat "$$others"; \
 	$(if $(AFTERWARDS),cargo test $(PACKAGES) --no-fail-fast $(AFTERWARDS) 2>&1 | tee -a "$$others"; \
 	failed=$$((failed | PIPESTATUS[0]));) \

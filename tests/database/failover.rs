@@ -5,7 +5,6 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, chown},
     path::Path,
-    process::Stdio,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -21,10 +20,7 @@ use tidegate::{
     schema,
     store::Store,
 };
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::Command,
-};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::private_cluster::Cluster;
@@ -52,16 +48,7 @@ impl Pair {
         primary.execute(&[&format!("create database {DATABASE}")]).await;
         let directory = Cluster::directory();
         let data = directory.path().join("data");
-        let copied = Command::new(primary.server().bin().join("pg_basebackup"))
-            .args(["-X", "stream", "-c", "fast", "-R", "-C", "-S", "standby", "-d"])
-            .arg(primary.url("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .stdin(Stdio::null())
-            .output()
-            .await
-            .unwrap();
-        assert!(copied.status.success(), "{}", err(&copied));
+        copy(&primary, &data).await;
         let owner = fs::metadata(primary.data()).unwrap();
         give(&data, owner.uid(), owner.gid());
         let standby = Cluster::start_in(directory).await;
@@ -93,6 +80,60 @@ impl Pair {
     async fn promote(&self) {
         let mut session = self.standby.session().await;
         assert_eq!(sql::value(&mut session, "select pg_promote()").await, "t");
+    }
+}
+
+/// Copies a primary that goes on, as the start of its standby. Not every server comes with `pg_basebackup`.
+async fn copy(primary: &Cluster, data: &Path) {
+    let mut session = primary.session().await;
+    let of_14 = sql::value(
+        &mut session,
+        "select current_setting('server_version_num')::integer < 150000",
+    )
+    .await
+        == "t";
+    let [start, stop] = if of_14 {
+        [
+            "pg_start_backup('standby', true, false)",
+            "pg_stop_backup(false, false)",
+        ]
+    } else {
+        ["pg_backup_start('standby', true)", "pg_backup_stop(false)"]
+    };
+    // The log that the standby has not received is kept for it.
+    let slot = "select pg_create_physical_replication_slot('standby', true)";
+    sql::value(&mut session, slot).await;
+    sql::value(&mut session, &format!("select {start}")).await;
+    copy_folder(&primary.data(), data);
+    let label = sql::value(&mut session, &format!("select labelfile from {stop}")).await;
+    fs::write(data.join("backup_label"), label).unwrap();
+    fs::write(data.join("standby.signal"), "").unwrap();
+    let settings = format!(
+        "\nprimary_conninfo = '{}'\nprimary_slot_name = 'standby'\n",
+        primary.url("postgres")
+    );
+    let file = data.join("postgresql.auto.conf");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &settings).unwrap();
+}
+
+/// Copies a folder of a server without what belongs to its process, and without its log.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
+    let without = ["pg_wal", "pg_replslot", "pg_stat_tmp"]
+        .iter()
+        .any(|name| from.ends_with(name));
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() && (!without || name == "archive_status") {
+            copy_folder(&path, &to.join(name));
+        } else if path.is_file() && !without && !name.to_string_lossy().starts_with("postmaster.") {
+            // One that is dropped meanwhile is not missed.
+            match fs::copy(&path, to.join(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{path:?}: {error}"),
+                _ => {}
+            }
+        }
     }
 }
 

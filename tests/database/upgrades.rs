@@ -8,7 +8,11 @@ use std::{fs, process::Command};
 use super::schemas::{catalog, different, migrated};
 use crate::{
     cli::commands::{err, run},
-    support::TestDatabase,
+    support::{
+        TestDatabase, invariants,
+        server::superuser_url,
+        sql::{self, value},
+    },
 };
 
 /// The dump in a file.
@@ -19,8 +23,8 @@ fn dump(file: &std::path::Path) -> String {
 }
 
 /// All definitions, without parentheses: a restore leaves out some that are not needed.
-async fn definitions(database: &TestDatabase) -> Vec<String> {
-    let catalog = catalog(&database.url).await;
+async fn definitions(url: &str) -> Vec<String> {
+    let catalog = catalog(url).await;
     catalog.iter().map(|text| text.replace(['(', ')'], "")).collect()
 }
 
@@ -32,38 +36,39 @@ async fn a_database_of_an_earlier_version_becomes_this_version_with_its_requests
         .collect();
     files.sort();
     assert!(files.len() >= 2, "{files:?}");
-    let fresh = definitions(&TestDatabase::new().await).await;
+    // These versions could be installed by a superuser only.
+    let fresh = TestDatabase::empty().await;
+    let url = superuser_url(&fresh.name);
+    migrated(&url, &[]).await;
+    assert!(run(&url, &["init", "--example", "relayer"]).await.status.success());
+    let fresh = definitions(&url).await;
     for file in files {
         let database = TestDatabase::empty().await;
-        sqlx::raw_sql(&dump(&file))
-            .execute(&mut database.superuser_session().await)
-            .await
-            .unwrap();
+        let url = superuser_url(&database.name);
+        let mut session = database.superuser_session().await;
+        sqlx::raw_sql(&dump(&file)).execute(&mut session).await.unwrap();
+        // Another session: the dump has changed the settings of that one.
+        let mut session = database.superuser_session().await;
 
-        migrated(&database.url, &[]).await;
+        migrated(&url, &[]).await;
 
-        assert_eq!(different(&definitions(&database).await, &fresh), [""; 0], "{file:?}");
-        assert_eq!(migrated(&database.url, &[]).await, "the database is up to date\n");
+        assert_eq!(different(&definitions(&url).await, &fresh), [""; 0], "{file:?}");
+        assert_eq!(migrated(&url, &[]).await, "the database is up to date\n");
         let counted = "select count(*) from tidegate.request";
-        assert_eq!(database.number(counted).await, 13);
-        assert_eq!(
-            database
-                .number("select sum(requests) from tidegate.request_overview")
-                .await,
-            13
-        );
-        // Their deadlines are over; what the program of that version left behind is not there.
-        let recovered = run(&database.url, &["recover", "--all", "--force"]).await;
+        assert_eq!(value(&mut session, counted).await, "13");
+        let shown = "select sum(requests) from tidegate.request_overview";
+        assert_eq!(value(&mut session, shown).await, "13");
+        // Their deadlines are over, and the workers of that version are gone.
+        let recovered = run(&url, &["recover", "--all", "--force"]).await;
         assert!(recovered.status.success(), "{}", err(&recovered));
         for _ in 0..3 {
-            database
-                .execute("update tidegate.maintenance set ran_at = '-infinity'")
-                .await;
-            database.execute("call tidegate.maintain()").await;
+            let due = "update tidegate.maintenance set ran_at = '-infinity'";
+            sql::run(&mut session, due).await;
+            sql::run(&mut session, "call tidegate.maintain()").await;
         }
-        assert_eq!(database.violations().await, [""; 0], "{file:?}");
+        assert_eq!(invariants::violations(&mut session).await, [""; 0], "{file:?}");
         // And it works.
-        database.submit("direct").await;
-        assert_eq!(database.number(counted).await, 14);
+        let submitted = "select outcome from tidegate.submit('direct', '{}')";
+        assert_eq!(value(&mut session, submitted).await, "accepted");
     }
 }
