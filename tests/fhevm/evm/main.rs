@@ -14,6 +14,7 @@ mod kills;
 mod loss;
 mod mutants;
 mod node;
+mod noted;
 mod orders;
 mod outcomes;
 mod process;

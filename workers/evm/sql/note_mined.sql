@@ -1,6 +1,7 @@
 -- note_mined: Records the receipts of signed transactions, by their hashes; returns how many changed something.
 --
--- Commits without waiting for the disk: the chain has the receipts.
+-- Commits without waiting for the disk: the chain has the receipts. Two workers may note the same receipts at once,
+-- each in an order of its own: the rows are locked in the order of their keys first, so that neither waits in a circle.
 create or replace function evm.note_mined(
   p_hashes bytea[], p_block_numbers bigint[], p_block_hashes bytea[], p_statuses smallint[]
 )
@@ -9,6 +10,11 @@ declare
   v_count bigint;
 begin
   perform set_config('synchronous_commit', 'off', true);
+  perform from evm.attempt as a
+  join evm.tx as t on t.wallet = a.wallet and t.nonce = a.nonce
+  where a.hash = any(p_hashes)
+  order by t.wallet, t.nonce
+  for no key update of t;
   with noted as (
     update evm.tx as t
     set
