@@ -306,6 +306,52 @@ async fn the_same_bytes_go_to_the_next_endpoint_while_nothing_is_certain() {
 }
 
 #[tokio::test]
+async fn a_repeat_of_the_same_bytes_goes_to_every_endpoint() {
+    const METHOD: &str = "eth_sendRawTransaction";
+    let two = Two::new().await;
+    two.first.add(Rule::new(METHOD, Fault::Swallow));
+    let raw = signed(&two.anvil, 0, |_| {});
+    assert_eq!(two.chain.send_raw(&raw).await.class, Class::Accepted);
+    assert_eq!(two.second.calls(METHOD), 0);
+    assert_eq!(two.chain.send_raw_everywhere(&raw).await.class, Class::Accepted);
+    let known: Option<Value> = two
+        .anvil
+        .rpc()
+        .call("eth_getTransactionByHash", (keccak256(&raw),))
+        .await
+        .unwrap();
+    assert!(known.is_some());
+
+    // One that takes them is enough, and what is about the bytes counts before what is about an endpoint.
+    let refused = || Fault::Refuse(-32000, "nonce too low");
+    for (first, second, class) in [
+        (Fault::Status(500), Fault::Swallow, Class::Accepted),
+        (refused(), Fault::Swallow, Class::Accepted),
+        (Fault::Status(500), refused(), Class::NonceTooLow),
+        (refused(), Fault::Status(500), Class::NonceTooLow),
+        (Fault::Status(500), Fault::Status(500), Class::Unknown),
+    ] {
+        for (endpoint, fault) in [(&two.first, &first), (&two.second, &second)] {
+            endpoint.clear();
+            endpoint.add(Rule::new(METHOD, fault.clone()));
+        }
+        // A healthy answer between them keeps the breakers closed.
+        assert!(
+            two.chain
+                .read_everywhere::<Value>("eth_chainId", ())
+                .await
+                .iter()
+                .all(Result::is_ok)
+        );
+        assert_eq!(
+            two.chain.send_raw_everywhere(&raw).await.class,
+            class,
+            "{first:?} {second:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn fees_follow_the_chain_within_their_bounds() {
     let two = Two::new().await;
     let gwei = 1_000_000_000;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use alloy::primitives::U256;
 use serde_json::json;
-use tidegate_evm::{Sending, checker::Sends, keeper::KeeperError};
+use tidegate_evm::{Chain, Sending, checker::Sends, keeper::KeeperError};
 use tidegate_fhevm_stand_ins::{
     chain::Mining,
     rpc_proxy::{Fault, Rule},
 };
 
-use super::scene::{Scene, outcomes};
+use super::scene::{Scene, options, outcomes};
 use crate::support::eventually;
 
 const SEND: &str = "eth_sendRawTransaction";
@@ -81,6 +81,30 @@ async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds_though_the_p
     scene.anvil.mine(1).await.unwrap();
     outcomes(sends).await;
     assert_eq!(scene.versions().await, [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_endpoint_takes_and_drops_is_sent_again_to_the_others() {
+    let scene = stopped_scene().await;
+    scene.proxy.add(Rule::new(SEND, Fault::Swallow));
+    let counted = Rule::new("eth_getTransactionCount", Fault::Answer(json!("0x3"))).containing("pending");
+    scene.proxy.add(counted);
+    let sends = scene.begin(&scene.orders(3).await).await;
+    assert_eq!(
+        (scene.states().await, scene.counts().await.1),
+        (vec!["sent".to_owned(); 3], 0)
+    );
+    let urls = [scene.proxy.url().clone(), scene.anvil.url().clone()];
+    let both = Chain::connect(scene.anvil.chain_id(), &urls).await.unwrap();
+    let keeper = scene.keeper_with(both, options()).await;
+
+    scene.later(Duration::from_secs(5)).await;
+    keeper.step(1).await.unwrap();
+
+    assert_eq!(scene.counts().await, (0, 3));
+    scene.anvil.mine(1).await.unwrap();
+    outcomes(sends).await;
+    assert_eq!(scene.versions().await, [1; 3]);
 }
 
 /// Four orders, of which the pool lacks the first and the third.
@@ -213,9 +237,7 @@ async fn all_that_the_base_fee_prices_out_is_bumped_at_once() {
 async fn at_the_cap_the_newest_bytes_are_sent_every_ten_seconds_and_nothing_new_is_taken() {
     let scene = stopped_scene().await;
     let cap = 5_000_000_000;
-    let keeper = scene
-        .keeper_with(scene.direct(cap).await, super::scene::options())
-        .await;
+    let keeper = scene.keeper_with(scene.direct(cap).await, options()).await;
     let sends = scene.begin(&scene.orders(1).await).await;
     for _ in 0..8 {
         scene.anvil.set_next_base_fee(50_000_000_000).await.unwrap();

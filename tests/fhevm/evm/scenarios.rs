@@ -171,6 +171,19 @@ async fn transactions_that_an_endpoint_swallows_are_sent_again() {
     assert!(swallowed > 0 && p99 <= 15.0, "{p99}");
 }
 
+/// S7, one of two endpoints, and all that it gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_takes_everything_and_forwards_nothing_stops_nothing() {
+    let scene = scene().await;
+    let _fleet = fleet(&scene, &[scene.proxy.url(), scene.anvil.url()]);
+    scene.proxy.add(Rule::new(SEND, Fault::Swallow));
+    load(&scene, campaign(40, 200)).await;
+    assert_complete(&scene).await;
+    let p99 = p99(&scene).await;
+    println!("S7: all of {} sends swallowed, p99 {p99:.1} s", scene.proxy.faults());
+    assert!(p99 <= 15.0, "{p99}");
+}
+
 /// The figure of a take-over, after SIGKILL.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_keeper_is_replaced_within_ten_seconds() {

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     Chain, Signer,
-    broadcast::broadcast,
+    broadcast::{Reach, broadcast},
     failpoint::{self, Step},
     fees::Fees,
     metrics,
@@ -242,7 +242,7 @@ async fn send_all(chain: Chain, store: Store, mut sends: mpsc::UnboundedReceiver
     while let Some(signed) = sends.recv().await {
         let began = Instant::now();
         if !signed.is_empty() {
-            broadcast(&chain, &store, signed).await;
+            broadcast(&chain, &store, signed, Reach::One).await;
             metrics::step("send", began.elapsed());
         }
     }

@@ -1,7 +1,7 @@
 //! The endpoints of one chain.
 //!
 //! Calls go to the first endpoint of the list that is healthy, and on to the next when one gives no answer. What an
-//! endpoint says is its own view: only [`Chain::absent`] asks all of them.
+//! endpoint says is its own view: only what must not be missed or forgotten is asked of all of them, or sent to all.
 
 mod batch;
 mod call;

@@ -27,7 +27,7 @@ pub use self::options::SenderOptions;
 use crate::{
     CallError, CallRequest, Chain, Signer,
     batcher::{Job, Lane, Placed},
-    broadcast::broadcast,
+    broadcast::{Reach, broadcast},
     metrics,
     node_error::Class,
     order::{Finding, Mined, Order, Revert, SenderError, Sending, WaitCause},
@@ -154,7 +154,7 @@ impl Inner {
         let watch = self.receipts.watch(slot.clone());
         let is_due = slot.state == "signed" || slot.state == "sent" && slot.age >= STALE;
         if let (true, Some(hash), Some(raw)) = (is_due, slot.newest(), slot.raw.take()) {
-            broadcast(&self.chain, &self.store, vec![(hash, raw)]).await;
+            broadcast(&self.chain, &self.store, vec![(hash, raw)], Reach::All).await;
         }
         Ok(Some((slot, watch)))
     }

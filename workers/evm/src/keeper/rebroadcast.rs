@@ -5,7 +5,11 @@ use std::time::Duration;
 use alloy::eips::BlockNumberOrTag;
 
 use super::{Keeper, KeeperError, View};
-use crate::{broadcast::broadcast, metrics, store::OpenSlot};
+use crate::{
+    broadcast::{Reach, broadcast},
+    metrics,
+    store::OpenSlot,
+};
 
 /// What the pool lacks by its count of the wallet's transactions is sent after this time: all later ones wait for it.
 const MISSING_AFTER: Duration = Duration::from_millis(250);
@@ -56,7 +60,7 @@ impl Keeper {
         for nonces in nonces.chunks(AT_ONCE) {
             let newest = self.store.newest_raw(self.wallet, nonces).await?;
             let signed = newest.into_iter().map(|(_, hash, raw)| (hash, raw));
-            broadcast(&self.chain, &self.store, signed.collect()).await;
+            broadcast(&self.chain, &self.store, signed.collect(), Reach::All).await;
         }
         Ok(())
     }
