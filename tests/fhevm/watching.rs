@@ -236,6 +236,42 @@ async fn an_answer_that_an_endpoint_leaves_out_is_found_by_asking_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_always_leaves_logs_out_hides_answers_for_ninety_seconds_at_most() {
+    let mut scene = Scene::new().await;
+    let second = scene.network.chain.url().clone();
+    std::sync::Arc::get_mut(&mut scene.config)
+        .unwrap()
+        .gateway
+        .http
+        .push(second);
+    scene.proxy.add(Rule::new("eth_getLogs", Fault::OmitLogs));
+    let _relay = scene.relay();
+    let requests: Vec<_> = [0, 1, 2, 3].map(|number| scene.request(number)).into();
+    let mut ids = Vec::new();
+    for request in &requests {
+        ids.push(scene.submit(request).await);
+    }
+    let awaiting = "select count(*) from tidegate.request where req_status = 'receipt_received'";
+    eventually("all await their answers", || async { scene.count(awaiting).await == 4 }).await;
+    let chains = scene.chains().await;
+    let responses = tidegate_fhevm::watch::responses(&scene.tidegate, &scene.config, &chains);
+    let usual = tidegate_fhevm::reconcile::Schedule::default();
+    assert!(usual.after + usual.every <= Duration::from_secs(90));
+    let schedule = tidegate_fhevm::reconcile::Schedule {
+        after: Duration::ZERO,
+        ..usual
+    };
+    eventually("all were found", || async {
+        tidegate_fhevm::reconcile::once(&responses, &schedule).await.unwrap();
+        scene.count(awaiting).await == 0
+    })
+    .await;
+    for (request, id) in requests.iter().zip(ids) {
+        scene.check_result(request, id).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_chain_is_not_asked_while_answers_are_applied() {
     let scene = Scene::new().await;
     let running = scene.relay();

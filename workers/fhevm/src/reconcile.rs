@@ -10,8 +10,9 @@ use alloy::{
     sol_types::{SolCall, SolValue},
 };
 use metrics::counter;
+use serde_json::value::RawValue;
 use tidegate::request::RequestId;
-use tidegate_evm::{CallRequest, Mined, RpcCall, store::BlockId};
+use tidegate_evm::{CallRequest, Mined, RpcCall, RpcError, store::BlockId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -27,7 +28,7 @@ const AT_ONCE: i64 = 200;
 /// When it runs, and which requests it asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
-    /// The time between two runs: a minute.
+    /// The time between two runs: half a minute.
     pub every: Duration,
     /// The least time for which a request has awaited its response: a minute.
     pub after: Duration,
@@ -43,7 +44,7 @@ pub struct Schedule {
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            every: Duration::from_secs(60),
+            every: Duration::from_secs(30),
             after: Duration::from_secs(60),
             shares_at: [Duration::from_secs(300), Duration::from_secs(900)],
             confirmations: 0,
@@ -192,23 +193,23 @@ async fn apply(responses: &Responses, reference: &Reference, schedule: &Schedule
     let (mut from, mut found) = (reference.block_number, 0);
     while from <= head {
         let to = head.min(from + schedule.range - 1);
-        let (logs, block) = logs(responses, reference, from, to).await?;
-        responses.prepare().await?;
-        let mut transaction = responses.store().begin().await?;
-        found += responses.apply(&mut transaction, &logs, &[block]).await?.responses;
-        transaction.commit().await.map_err(StoreError::from)?;
+        for (logs, block) in logs(responses, reference, from, to).await? {
+            responses.prepare().await?;
+            let mut transaction = responses.store().begin().await?;
+            found += responses.apply(&mut transaction, &logs, &[block]).await?.responses;
+            transaction.commit().await.map_err(StoreError::from)?;
+        }
         from = to + 1;
     }
     Ok(found)
 }
 
-/// The logs of a request in a range of blocks; and the block of the request, as the same endpoint has it.
-async fn logs(
-    responses: &Responses,
-    reference: &Reference,
-    from: u64,
-    to: u64,
-) -> Result<(Vec<Log>, BlockId), ApplyError> {
+/// What an endpoint has of a request.
+type Seen = (Vec<Log>, BlockId);
+
+/// The logs of a request in a range of blocks, and the block of the request, as each endpoint has them: one may leave
+/// logs out. Those that have the same are one.
+async fn logs(responses: &Responses, reference: &Reference, from: u64, to: u64) -> Result<Vec<Seen>, ApplyError> {
     let filter = Filter::new()
         .address(reference.contract)
         .topic1(B256::from(reference.id))
@@ -219,9 +220,23 @@ async fn logs(
         RpcCall::new("eth_getLogs", (filter,)),
         RpcCall::new("eth_getBlockByNumber", (BlockNumberOrTag::Number(number), false)),
     ];
-    let mut answers = responses.gateway().batch(&calls).await?.into_iter();
-    let mut next = || answers.next().ok_or(ApplyError::Behind(number));
-    let logs = calls[0].parse(&next()??)?;
-    let header: Option<Header> = calls[1].parse(&next()??)?;
-    Ok((logs, BlockId::of(&header.ok_or(ApplyError::Behind(number))?)))
+    let read = |answers: Vec<Result<Box<RawValue>, RpcError>>| -> Result<Seen, ApplyError> {
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().ok_or(ApplyError::Behind(number));
+        let logs = calls[0].parse(&next()??)?;
+        let header: Option<Header> = calls[1].parse(&next()??)?;
+        Ok((logs, BlockId::of(&header.ok_or(ApplyError::Behind(number))?)))
+    };
+    let (mut seen, mut failed) = (Vec::new(), None);
+    for answers in responses.gateway().batch_everywhere(&calls).await {
+        match answers.map_err(ApplyError::from).and_then(read) {
+            Ok(one) if seen.contains(&one) => {}
+            Ok(one) => seen.push(one),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if seen.is_empty() => Err(error),
+        _ => Ok(seen),
+    }
 }

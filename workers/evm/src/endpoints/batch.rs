@@ -1,6 +1,6 @@
 //! Calls that share an HTTP call.
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use serde_json::value::RawValue;
 
 use super::{Chain, RpcCall, RpcError};
@@ -49,6 +49,19 @@ impl Chain {
                 Ok(results)
             }
             outcome => outcome,
+        }
+    }
+
+    /// Makes calls that read in one HTTP call to each endpoint that may be asked, and returns the results of each.
+    pub async fn batch_everywhere(&self, calls: &[RpcCall]) -> Vec<Result<Results, RpcError>> {
+        let asked = self.endpoints.current().map(|endpoint| async {
+            let answers = self.endpoints.post(endpoint, calls).await;
+            endpoint.note(&answers);
+            answers.inspect_err(|error| endpoint.count(error))
+        });
+        match join_all(asked).await {
+            none if none.is_empty() => vec![Err(RpcError::NoEndpoint(self.id()))],
+            answers => answers,
         }
     }
 
