@@ -18,6 +18,7 @@ mod noted;
 mod orders;
 mod outcomes;
 mod process;
+mod pruned;
 mod resume;
 mod scenarios;
 mod scene;

@@ -38,6 +38,8 @@ pub struct ExpectedWallet {
     pub address: Address,
     /// The first nonce that is Tidegate's.
     pub first_nonce: u64,
+    /// The block of that nonce's transaction, if it is known: no transaction before it is Tidegate's.
+    pub first_block: Option<u64>,
     /// The nonce above the highest one that was taken.
     pub next_nonce: u64,
     /// What was signed, by the hash of the transaction.
@@ -109,7 +111,7 @@ pub struct OnChain {
 type Call<'a> = (Address, &'a Bytes);
 
 /// Compares the transactions of some blocks, in the chain's order, with what is expected. `starts` has for each wallet the
-/// count of its transactions before the first of these blocks.
+/// count of its transactions before the first of these blocks, unless it is at most the wallet's first nonce.
 #[must_use]
 pub fn compare(expected: &Expected, starts: &HashMap<Address, u64>, chain: &[OnChain]) -> Report {
     let mut comparison = Comparison {

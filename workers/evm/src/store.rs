@@ -236,6 +236,10 @@ fn unsigned(row: &PgRow, column: &'static str) -> Result<u64, StoreError> {
     u64::try_from(row.try_get::<i64, _>(column)?).map_err(|_| StoreError::Value(column))
 }
 
+fn milliseconds(value: i64) -> Duration {
+    Duration::from_millis(value.try_into().unwrap_or_default())
+}
+
 fn address(row: &PgRow) -> Result<Address, StoreError> {
     let bytes: Vec<u8> = row.try_get("address")?;
     Address::try_from(bytes.as_slice()).map_err(|_| StoreError::Value("address"))

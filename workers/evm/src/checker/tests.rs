@@ -51,6 +51,7 @@ fn sound() -> (Expected, Vec<OnChain>) {
     let wallet = ExpectedWallet {
         name: "a".to_owned(),
         address: WALLET,
+        first_block: None,
         first_nonce: 5,
         next_nonce: 9,
         attempts: own.chain([(hash(8), Signed::Filler)]).collect(),

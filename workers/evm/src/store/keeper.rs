@@ -6,7 +6,7 @@ use alloy::primitives::{B256, Bytes};
 use chrono::{DateTime, Utc};
 use sqlx::{Row, postgres::PgRow};
 
-use super::{Store, StoreError, limited, number, unsigned};
+use super::{Store, StoreError, limited, milliseconds, number, unsigned};
 use crate::body::BodyTransaction;
 
 /// A wallet as its keeper sees it.
@@ -256,10 +256,6 @@ fn fee(row: &PgRow, column: &'static str) -> Result<u128, StoreError> {
     row.try_get::<&str, _>(column)?
         .parse()
         .map_err(|_| StoreError::Value(column))
-}
-
-fn milliseconds(value: i64) -> Duration {
-    Duration::from_millis(value.try_into().unwrap_or_default())
 }
 
 fn open_slot(row: &PgRow) -> Result<OpenSlot, StoreError> {

@@ -1,13 +1,13 @@
 //! What operators read and change of wallets.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use alloy::primitives::{Address, B256};
 use chrono::{DateTime, Utc};
 use sqlx::{Row, postgres::PgRow};
 use tidegate::request::RequestId;
 
-use super::{Store, StoreError, limited, number, unsigned};
+use super::{Store, StoreError, limited, milliseconds, number, unsigned};
 use crate::{
     body::BodyTransaction,
     checker::{ExpectedWallet, Signed},
@@ -43,6 +43,10 @@ pub struct WalletOverview {
     pub settled_nonce: u64,
     /// The greatest gas limit of its last transactions.
     pub gas_limit: Option<u64>,
+    /// How long ago the lowest transaction that is not mined was signed; none: all are mined.
+    pub unmined: Option<Duration>,
+    /// The block of its first nonce, once that is mined.
+    pub first_block: Option<u64>,
 }
 
 /// A nonce, for `resync`.
@@ -100,6 +104,7 @@ impl Store {
                 name: wallet.name,
                 address: wallet.address,
                 first_nonce: wallet.first_nonce,
+                first_block: wallet.first_block,
                 next_nonce: wallet.next_nonce,
             });
         }
@@ -182,6 +187,7 @@ impl Store {
 fn overview(row: &PgRow) -> Result<WalletOverview, StoreError> {
     let address: &[u8] = row.try_get("address")?;
     let gas_limit: Option<i64> = row.try_get("gas_limit")?;
+    let first_block: Option<i64> = row.try_get("first_block")?;
     Ok(WalletOverview {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
@@ -195,5 +201,7 @@ fn overview(row: &PgRow) -> Result<WalletOverview, StoreError> {
         in_flight: row.try_get("in_flight")?,
         settled_nonce: unsigned(row, "settled_nonce")?,
         gas_limit: gas_limit.and_then(|limit| limit.try_into().ok()),
+        unmined: row.try_get::<Option<i64>, _>("unmined_ms")?.map(milliseconds),
+        first_block: first_block.and_then(|number| number.try_into().ok()),
     })
 }
