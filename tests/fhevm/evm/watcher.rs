@@ -1,5 +1,6 @@
 //! A watcher applies each log once, whatever the endpoints and the chain do.
 
+mod log;
 mod reorg;
 pub mod scene;
 

@@ -20,7 +20,7 @@ use alloy::{
 };
 use sqlx::{PgConnection, PgPool};
 use tidegate::Tidegate;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::range::{Page, Range};
@@ -139,6 +139,24 @@ impl From<sqlx::Error> for WatchError {
     }
 }
 
+/// How long a watcher says nothing more after it has told of an error: it tries again at every poll.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// When an error was told of last.
+#[derive(Default)]
+struct Told(Option<Instant>);
+
+impl Told {
+    /// Whether to tell of an error now.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.0.is_none_or(|last| now.duration_since(last) >= QUIET);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
 /// What a step did.
 enum Step {
     /// It moved the cursor, or another process did.
@@ -175,12 +193,16 @@ impl<H: PageHandler> Watcher<H> {
     /// Watches under this epoch, until it is cancelled or a later epoch watches.
     pub async fn run(&self, epoch: i64, cancelled: CancellationToken) {
         let mut range = Range::new(self.options.range_max);
+        let mut told = Told::default();
         while let Some(step) = cancelled.run_until_cancelled(self.step(epoch, &mut range)).await {
             let name = &self.options.name;
             match step {
                 Ok(Step::Moved) => continue,
                 Ok(Step::UpToDate) => {}
                 Err(WatchError::Superseded) => return,
+                Err(error) if !told.is_due(Instant::now()) => {
+                    tracing::debug!(watcher = name, %error, "a page was not read again");
+                }
                 Err(error @ (WatchError::TooDeep(_) | WatchError::OtherChain)) => {
                     tracing::error!(watcher = name, %error, "a watcher stands still");
                 }
