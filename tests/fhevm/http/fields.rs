@@ -276,6 +276,49 @@ async fn s2_a_field_that_is_missing_is_named_wherever_it_is() {
 }
 
 #[tokio::test]
+async fn a_body_that_asks_for_what_is_not_served_is_refused_by_its_field_before_all_rules() {
+    let database = database().await;
+    let node = Node::start(&database).await;
+    for family in Family::ALL {
+        for (field, refused, ignored) in [
+            (
+                "encryptedStores",
+                vec![json!([]), json!(["0x01"]), json!({}), json!("")],
+                vec![Value::Null],
+            ),
+            (
+                "attestationType",
+                vec![
+                    json!("solana-srfc38-user-decrypt-v1"),
+                    json!("solana-ed25519-user-decrypt-v2"),
+                ],
+                vec![Value::Null, json!("eip712-unified-user-decrypt-v1"), json!(5)],
+            ),
+        ] {
+            for value in refused {
+                // A body for Solana has other fields.
+                for mut said in [body(family), json!({})] {
+                    said[field] = value.clone();
+                    let answer = node.post(family, &said).await;
+                    is_refused(
+                        &answer,
+                        "validation_failed",
+                        &format!("Validation failed for 1 field in the request: {field}"),
+                        &json!([{"field": field, "issue": "Not supported by this relayer"}]),
+                        &said.to_string(),
+                    );
+                }
+            }
+            for value in ignored {
+                let mut said = body(family);
+                said[field] = value;
+                assert_eq!(node.post(family, &said).await.status, 202, "{said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn s2_all_broken_fields_are_named_at_once_and_missing_ones_before_them() {
     let database = database().await;
     let node = Node::start(&database).await;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::labels::{Detail, Refusal};
 
+const NOT_SERVED: &str = "Not supported by this relayer";
 const NOT_A_STRING: &str = "Value must be a string";
 const WRONG_TYPE: &str = "Invalid data type";
 const EMPTY: &str = "Must not be empty";
@@ -54,6 +55,18 @@ impl<'a> Fields<'a> {
             missing: Vec::new(),
             invalid: Vec::new(),
         })
+    }
+
+    /// Refuses a member that asks for what is not served, as its value tells.
+    pub(crate) fn refuse(&mut self, name: &'static str, is_meant: impl FnOnce(&Value) -> bool) {
+        if self.object.get(name).is_some_and(is_meant) {
+            self.invalid.push((name, NOT_SERVED));
+        }
+    }
+
+    /// Whether nothing is wrong yet.
+    pub(crate) fn are_sound(&self) -> bool {
+        self.missing.is_empty() && self.invalid.is_empty()
     }
 
     /// The member of this name; `None` if it is missing or breaks its rule.

@@ -72,10 +72,15 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// The refusal for its caller: no JSON, all the fields that are missing, or all that break their rules.
+    /// The refusal for its caller: no JSON, fields that ask for what is not served, all the fields that are missing, or
+    /// all that break their rules.
     pub fn parse(self, body: &[u8], now: DateTime<Utc>) -> Result<Payload, Refusal> {
         let value: Value = serde_json::from_slice(body).map_err(|_| Label::MalformedJson)?;
         let mut fields = Fields::of(&value).map_err(of_body)?;
+        refuse_unserved(&mut fields);
+        if !fields.are_sound() {
+            return Err(fields.refusal());
+        }
         let payload = match self {
             Self::InputProof => InputProof::read(&mut fields).map(Payload::InputProof),
             Self::PublicDecrypt => PublicDecrypt::read(&mut fields).map(Payload::PublicDecrypt),
@@ -84,6 +89,15 @@ impl Family {
         };
         payload.ok_or_else(|| fields.refusal())
     }
+}
+
+/// Refuses what asks for another decryption than this relayer makes: other unknown members change nothing, and are
+/// ignored. Such a body has other fields, too, so this comes before those that are missing.
+fn refuse_unserved(fields: &mut Fields<'_>) {
+    fields.refuse("encryptedStores", |stores| !stores.is_null());
+    fields.refuse("attestationType", |name| {
+        name.as_str().is_some_and(|name| name.starts_with("solana"))
+    });
 }
 
 /// The refusal of a body that is no object.
