@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_fhevm::request::Family;
 
 use super::node::{Node, body, database, with};
@@ -182,7 +182,37 @@ async fn s2_other_methods_and_paths_are_answered_without_tricks() {
         );
         assert_eq!(status("POST", &format!("{path}/")).await, 404, "{path}/");
     }
-    assert_eq!(status("POST", "/v3/user-decrypt").await, 404);
+    for path in [
+        "/v2",
+        "/v2/",
+        "/v2/keyurl/",
+        "/v2/input-proof/",
+        "/v2/input-proof/5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69/x",
+        "/v2/unknown",
+        "/v3",
+        "/v3/user-decrypt",
+        "/v3/user-decrypt/5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69",
+    ] {
+        for method in [reqwest::Method::GET, reqwest::Method::POST] {
+            let answer = client
+                .request(method, format!("{}{path}", node.url))
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(
+                (answer.status().as_u16(), &answer.headers()["content-type"]),
+                (404, &"application/json".parse().unwrap())
+            );
+            let body: Value = answer.json().await.unwrap();
+            assert_eq!(body["status"], "failed", "{path}: {body}");
+            assert!(body["requestId"].is_string(), "{path}: {body}");
+            assert_eq!(
+                body["error"],
+                json!({"label": "not_found", "message": "No such path"}),
+                "{path}"
+            );
+        }
+    }
     assert_eq!(
         status("POST", "/v1/input-proof").await,
         401,

@@ -22,7 +22,7 @@ use axum::{
     http::header::{CACHE_CONTROL, HeaderValue},
     middleware,
     response::Response,
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use tidegate::{node::Node, retry_after::RetryAfter, store::Store};
 use tower_http::{
@@ -32,9 +32,10 @@ use tower_http::{
 use tracing::Level;
 
 pub use self::keys::credential;
-use self::{health::Dependencies, keyurl::KeyUrl};
+use self::{answer::Answer, health::Dependencies, keyurl::KeyUrl};
 use crate::{
     config::{Config, Twins},
+    labels::{Label, Refusal},
     request::Family,
 };
 
@@ -95,6 +96,12 @@ impl Relayer {
                 .route(family.path(), post(submit))
                 .route(&format!("{}/{{job_id}}", family.path()), get(poll));
         }
+        // The SDK reads no other body than the relayer's below these.
+        for version in ["/v2", "/v3"] {
+            for path in ["", "/", "/{*rest}"] {
+                routes = routes.route(&format!("{version}{path}"), any(unknown));
+            }
+        }
         let span = DefaultMakeSpan::new().level(Level::INFO);
         routes
             .layer(CatchPanicLayer::custom(answer::of_panic))
@@ -104,6 +111,10 @@ impl Relayer {
             .with_state(self)
             .fallback_service(beside)
     }
+}
+
+async fn unknown() -> Answer {
+    Refusal::new(Label::NotFound, "No such path").into()
 }
 
 async fn never_cached(mut response: Response) -> Response {
