@@ -215,7 +215,7 @@ async fn a_wallet_is_drained_stopped_and_taken_into_use_again() {
     let check = run("wallet check wallet-0").await.succeeded();
     for part in [
         "active",
-        "next 1, 0 in flight; mined 1, waiting 1",
+        "next 1, 0 in flight; mined 1, pending count 1",
         "pays for  99999 requests",
     ] {
         assert!(check.contains(part), "{part}: {check}");

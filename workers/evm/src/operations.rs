@@ -161,7 +161,7 @@ impl fmt::Display for WalletCheck {
         let (next, flight) = (wallet.next_nonce, wallet.in_flight);
         writeln!(
             f,
-            "nonces    next {next}, {flight} in flight; mined {}, waiting {}",
+            "nonces    next {next}, {flight} in flight; mined {}, pending count {}",
             self.latest, self.pending
         )?;
         writeln!(
