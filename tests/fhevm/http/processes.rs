@@ -68,6 +68,7 @@ async fn init_makes_what_is_missing_once_however_often_and_keeps_what_an_operato
         ("fhevm_public_decrypt.low_water", "5000"),
         ("fhevm_input_proof_processing_seconds", "2"),
         ("fhevm_user_decrypt_processing_seconds", "6"),
+        ("fhevm_user_decrypt.eta", "observed"),
         ("fhevm_user_decrypt.readiness_check_seconds", "4"),
         ("fhevm_public_decrypt.deadline", "01:00:00"),
         ("fhevm_public_decrypt.readiness_timeout", "00:30:00"),

@@ -41,6 +41,8 @@ impl Kind {
         let mut settings = vec![
             (".processing_seconds", json!(processing)),
             (".tx_confirmation_ms", json!(250)),
+            // The nominal times are for the first requests; a caller waits out what it is told.
+            (".eta", json!("observed")),
             (".deadline", json!("60 minutes")),
             (".response_timeout", json!("30 minutes")),
             // A caller may poll for a while after a submission at the end of the window.
