@@ -253,7 +253,7 @@ async fn probes_have_the_form_of_the_original() {
     // Nothing listens where the gateway's endpoint is.
     let health = node.get("/healthz").await;
     assert_eq!(health.status, 503);
-    let dependencies = json!({"database": "ok", "gateway_http": "fail", "gateway_listener_0": "fail"});
+    let dependencies = json!({"database": "ok", "gateway_http": "fail", "gateway_listener_0": "fail", "wallets": "ok"});
     assert_eq!(
         health.body,
         json!({"status": "unhealthy", "dependencies": dependencies})

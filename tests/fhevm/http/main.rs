@@ -8,6 +8,7 @@ mod accepted;
 mod bodies;
 mod database_away;
 mod fields;
+mod health;
 mod keys;
 mod node;
 mod processes;

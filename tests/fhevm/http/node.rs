@@ -20,6 +20,7 @@ use tidegate_fhevm::{
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use url::Url;
 
 use super::{
     schema,
@@ -141,8 +142,18 @@ impl Node {
 
     /// With these lines in its configuration.
     pub async fn start_with(database: &TestDatabase, lines: &str) -> Self {
+        Self::start_as(database, lines, None).await
+    }
+
+    /// Before an endpoint of the gateway.
+    pub async fn start_at(database: &TestDatabase, gateway: &Url) -> Self {
+        Self::start_as(database, "", Some(gateway)).await
+    }
+
+    async fn start_as(database: &TestDatabase, lines: &str, gateway: Option<&Url>) -> Self {
         let file = config_file(lines);
-        let config = Config::load(Some(file.path()), std::iter::empty()).unwrap_or_else(|error| panic!("{error:#}"));
+        let variables = gateway.map(|url| ("TIDEGATE_FHEVM__GATEWAY__HTTP".to_owned(), url.to_string()));
+        let config = Config::load(Some(file.path()), variables.into_iter()).unwrap_or_else(|error| panic!("{error:#}"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();

@@ -252,12 +252,10 @@ impl Keeper {
             .await?;
         self.memory().open_from = Some(open.first().map_or(wallet.next_nonce, |slot| slot.nonce));
         metrics::nonce(&self.name, "chain", latest);
-        let unsent = open
-            .iter()
-            .find(|slot| slot.nonce >= latest)
-            .filter(|slot| !slot.is_sent);
-        let hole = unsent.and_then(|slot| (wallet.at - slot.signed_at).to_std().ok());
-        metrics::hole(&self.name, hole);
+        let lowest = open.iter().find(|slot| slot.nonce >= latest);
+        let age = |slot: &OpenSlot| (wallet.at - slot.signed_at).to_std().ok();
+        metrics::unmined(&self.name, lowest.and_then(age));
+        metrics::hole(&self.name, lowest.filter(|slot| !slot.is_sent).and_then(age));
         Ok(View {
             wallet,
             latest,

@@ -51,6 +51,12 @@ pub(crate) fn hole(wallet: &str, hole: Option<Duration>) {
     gauge!("evm_hole_seconds", "wallet" => wallet.to_owned()).set(hole.as_secs_f64());
 }
 
+/// Records how long ago the lowest transaction of a wallet that is not mined was signed.
+pub(crate) fn unmined(wallet: &str, unmined: Option<Duration>) {
+    let unmined = unmined.unwrap_or_default();
+    gauge!("evm_unmined_seconds", "wallet" => wallet.to_owned()).set(unmined.as_secs_f64());
+}
+
 /// Records what a wallet has of an asset: `native`, `token`, or `allowance` of the token.
 pub(crate) fn balance(wallet: &str, asset: &'static str, balance: U256) {
     gauge!("evm_wallet_balance", "wallet" => wallet.to_owned(), "asset" => asset).set(f64::from(balance));

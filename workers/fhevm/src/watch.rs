@@ -49,6 +49,9 @@ pub fn responses(tidegate: &Tidegate, config: &Config, chains: &Chains) -> Respo
     Responses::new(tidegate.clone(), chains.gateway.clone(), chains.contracts, signers)
 }
 
+/// The name of the watcher, and of its cursor.
+pub(crate) const WATCHER: &str = "fhevm";
+
 /// How many blocks before the newest one the watcher begins the first time: it needs an older block to go back to.
 const BEFORE: u64 = 64;
 
@@ -66,7 +69,7 @@ pub async fn watcher(tidegate: &Tidegate, config: &Config, chains: &Chains) -> W
             .map(|head| head.saturating_sub(BEFORE)),
         poll: Duration::from_millis(gateway.poll_ms),
         range_max: gateway.range,
-        ..WatchOptions::new("fhevm", addresses, answers::TOPICS.to_vec())
+        ..WatchOptions::new(WATCHER, addresses, answers::TOPICS.to_vec())
     };
     let pool = tidegate.store().pool().clone();
     Watcher::new(

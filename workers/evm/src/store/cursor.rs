@@ -51,6 +51,15 @@ fn cursor(row: &PgRow) -> Result<Cursor, StoreError> {
 }
 
 impl Store {
+    /// The number of the last block whose logs a watcher has applied; `None`: it has not begun.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn watched_up_to(&self, watcher: &str, chain_id: u64) -> Result<Option<u64>, StoreError> {
+        Ok(self.cursor(watcher, chain_id).await?.map(|cursor| cursor.at.number))
+    }
+
     /// Where a watcher is, if it has begun: `evm.cursor_read`.
     pub(crate) async fn cursor(&self, name: &str, chain_id: u64) -> Result<Option<Cursor>, StoreError> {
         let read = sqlx::query("select * from evm.cursor_read($1, $2)")
