@@ -84,6 +84,26 @@ async fn a_request_that_goes_on_is_queued_with_the_seconds_of_its_outlook() {
 }
 
 #[tokio::test]
+async fn a_caller_waits_as_long_as_the_last_requests_took() {
+    let database = database().await;
+    let node = Node::start(&database).await;
+    let submit = async || node.post(PublicDecrypt, &another(PublicDecrypt)).await.retry_after();
+    assert!(submit().await >= 8, "the nominal times");
+    // Nothing takes other samples here: no worker runs.
+    database
+        .execute(
+            "insert into tidegate.kind_pace (kind, observed_at, samples, answer_ms, in_flight)
+             values ('fhevm_public_decrypt', tidegate.clock() + interval '1 hour', 40,
+               array_fill(1000::float8, array[40]), 0);
+             insert into tidegate.queue_pace (queue, observed_at, held_ms)
+             values ('fhevm_public_ready', tidegate.clock() + interval '1 hour', 200)",
+        )
+        .await;
+    let observed = submit().await;
+    assert!(observed <= 2, "{observed}");
+}
+
+#[tokio::test]
 async fn a_result_has_the_form_of_its_family() {
     let database = database().await;
     database
