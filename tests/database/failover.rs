@@ -86,19 +86,13 @@ impl Pair {
 /// Copies a primary that goes on, as the start of its standby. Not every server comes with `pg_basebackup`.
 async fn copy(primary: &Cluster, data: &Path) {
     let mut session = primary.session().await;
-    let of_14 = sql::value(
-        &mut session,
-        "select current_setting('server_version_num')::integer < 150000",
-    )
-    .await
-        == "t";
-    let [start, stop] = if of_14 {
+    let [start, stop] = if sql::is_15_or_newer(&session) {
+        ["pg_backup_start('standby', true)", "pg_backup_stop(false)"]
+    } else {
         [
             "pg_start_backup('standby', true, false)",
             "pg_stop_backup(false, false)",
         ]
-    } else {
-        ["pg_backup_start('standby', true)", "pg_backup_stop(false)"]
     };
     // The log that the standby has not received is kept for it.
     let slot = "select pg_create_physical_replication_slot('standby', true)";
@@ -383,6 +377,11 @@ async fn a_replay_counter_that_a_promotion_has_emptied_delays_no_answer_and_is_m
 
     let mut session = PgConnection::connect(&standby).await.unwrap();
     let count = "select nextval('tidegate.replays_direct')";
+    if !sql::is_15_or_newer(&session) {
+        // The counters of 14 are logged: a standby has them.
+        sql::run(&mut session, count).await;
+        return;
+    }
     let error = sql::refused(&mut session, count).await;
     assert_eq!(error.code, "XX000", "{error:?}");
     let counted = "select replays from tidegate.replay_counts() where kind = 'direct'";

@@ -7,11 +7,11 @@ use std::{fs, process::Command};
 
 use super::schemas::{catalog, different, migrated};
 use crate::{
-    cli::commands::{err, run},
+    cli::commands::run,
     support::{
         TestDatabase, invariants,
         server::superuser_url,
-        sql::{self, value},
+        sql::{self, is_15_or_newer, value},
     },
 };
 
@@ -46,7 +46,12 @@ async fn a_database_of_an_earlier_version_becomes_this_version_with_its_requests
         let database = TestDatabase::empty().await;
         let url = superuser_url(&database.name);
         let mut session = database.superuser_session().await;
-        sqlx::raw_sql(&dump(&file)).execute(&mut session).await.unwrap();
+        let mut dump = dump(&file);
+        if !is_15_or_newer(&session) {
+            // These versions made logged ones there.
+            dump = dump.replace("CREATE UNLOGGED SEQUENCE", "CREATE SEQUENCE");
+        }
+        sqlx::raw_sql(&dump).execute(&mut session).await.unwrap();
         // Another session: the dump has changed the settings of that one.
         let mut session = database.superuser_session().await;
 
@@ -58,9 +63,9 @@ async fn a_database_of_an_earlier_version_becomes_this_version_with_its_requests
         assert_eq!(value(&mut session, counted).await, "13");
         let shown = "select sum(requests) from tidegate.request_overview";
         assert_eq!(value(&mut session, shown).await, "13");
-        // Their deadlines are over, and the workers of that version are gone.
+        // Deadlines are over by now, of more requests each day, and the workers of that version are gone.
         let recovered = run(&url, &["recover", "--all", "--force"]).await;
-        assert!(recovered.status.success(), "{}", err(&recovered));
+        assert!(matches!(recovered.status.code(), Some(0 | 3)), "{recovered:?}");
         for _ in 0..3 {
             let due = "update tidegate.maintenance set ran_at = '-infinity'";
             sql::run(&mut session, due).await;

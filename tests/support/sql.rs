@@ -94,6 +94,12 @@ pub async fn value(session: &mut PgConnection, sql: &str) -> String {
     rows.remove(0)
 }
 
+/// Is this PostgreSQL 15 or newer: are there unlogged sequences (those of 14 take a transaction id now and then), and can
+/// a session tell its statistics at once?
+pub fn is_15_or_newer(session: &PgConnection) -> bool {
+    session.server_version_num().is_some_and(|version| version >= 150_000)
+}
+
 /// Claims with `function` (`claim_readiness` or `claim_tx`) from `queue`, for longer than any test takes.
 pub async fn claim(session: &mut PgConnection, function: &str, queue: &str, worker: &str, batch: i32) -> Vec<Claim> {
     let sql = format!(
