@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate::{cli::Cli, telemetry::print_err};
+use tidegate::{
+    cli::Cli,
+    telemetry::{print_err, with_causes},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -12,7 +15,7 @@ async fn main() -> ExitCode {
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            print_err(format_args!("tidegate: {error:#}"));
+            print_err(format_args!("tidegate: {}", with_causes(&*error)));
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,7 @@
 pub mod metrics;
 
 use std::{
+    error::Error,
     fmt::Display,
     io::{Write, stderr, stdout},
 };
@@ -44,4 +45,36 @@ pub fn print_out(line: impl Display) {
 /// Writes a line to stderr that is no log, such as the error that ends a program.
 pub fn print_err(line: impl Display) {
     let _ = writeln!(stderr(), "{line}");
+}
+
+/// An error with its causes, each once: drivers repeat the message of what they wrap.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        next = cause.source();
+    }
+    told.replace("error returned from database: ", "")
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::with_causes;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow!("permission denied")
+            .context("error returned from database: permission denied")
+            .context("error returned from database: permission denied")
+            .context("the tables were not made");
+        assert_eq!(with_causes(&*error), "the tables were not made: permission denied");
+        let error = anyhow!("no such file").context("the key cannot be read");
+        assert_eq!(with_causes(&*error), "the key cannot be read: no such file");
+    }
 }

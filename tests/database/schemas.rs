@@ -65,7 +65,7 @@ pub(super) async fn catalog(url: &str) -> Vec<String> {
           and c.relkind in ('r', 'p', 'v') and c.relname !~ '_20[0-9_]+'
         union all
         select concat_ws(' ', 'constraint', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
-        from pg_constraint as c where c.connamespace = 'tidegate'::regnamespace and c.conrelid::regclass::text !~ '_20[0-9_]+'
+        from pg_constraint as c where c.connamespace = 'tidegate'::regnamespace and c.contype <> 'n' and c.conrelid::regclass::text !~ '_20[0-9_]+'
         order by 1";
     sql::column(&mut session, definitions).await
 }

@@ -425,6 +425,12 @@ async fn drop_databases(mut names: mpsc::UnboundedReceiver<String>) {
     for name in left_behind(&mut admin).await {
         drop_database(&mut admin, &name).await;
     }
+    // Each database that comes and goes leaves rows in the catalogs of the cluster, which lives in memory for days.
+    for catalog in ["pg_shdepend", "pg_database", "pg_db_role_setting"] {
+        let _ = sqlx::raw_sql(&format!("vacuum pg_catalog.{catalog}"))
+            .execute(&mut admin)
+            .await;
+    }
     while let Some(name) = names.recv().await {
         drop_database(&mut admin, &name).await;
     }

@@ -14,7 +14,7 @@ use tidegate::{
     shutdown,
     stage::Stages,
     store::Store,
-    telemetry::{self, metrics::Metrics, print_err, print_out},
+    telemetry::{self, metrics::Metrics, print_err, print_out, with_causes},
     worker::{self, WorkerError},
 };
 use tidegate_workers::{
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_err(format_args!("tidegate-worker: {error:#}"));
+            print_err(format_args!("tidegate-worker: {}", with_causes(&*error)));
             ExitCode::FAILURE
         }
     }

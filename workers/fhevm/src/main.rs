@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Parser;
 use tidegate::{
     embedded_postgres,
-    telemetry::{self, print_err},
+    telemetry::{self, print_err, with_causes},
 };
 
 use crate::cli::{Cli, Command};
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_err(format_args!("tidegate-fhevm: {error:#}"));
+            print_err(format_args!("tidegate-fhevm: {}", with_causes(&*error)));
             ExitCode::FAILURE
         }
     }
