@@ -20,6 +20,7 @@ mod key;
 mod kind;
 mod migrate;
 mod pause;
+mod quarantine;
 mod recover;
 mod redrive;
 mod resolve;
@@ -127,6 +128,10 @@ enum Command {
     Pause(pause::Queues),
     /// Resume claims from a queue
     Resume(pause::Queues),
+    /// Send and deliver nothing from this database any more: for a copy, such as a dump restored into staging
+    Quarantine(quarantine::Quarantine),
+    /// End a quarantine: this database, and no other copy of it, sends and delivers from now on
+    Adopt,
     /// Manage webhooks: hosts, secrets, callbacks and deliveries
     #[command(subcommand)]
     Webhook(webhook::Webhook),
@@ -181,6 +186,8 @@ impl Cli {
             Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,
             Command::Resume(queues) => queues.set_paused(global, false).await,
+            Command::Quarantine(command) => command.run(global).await,
+            Command::Adopt => quarantine::adopt(global).await,
             Command::Webhook(command) => command.run(global).await,
             Command::Demo(command) => command.run(global).await,
             Command::EmbeddedPostgresKeeper { directory } => {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::warn_of,
-    store::{MaintenanceOverview, Store},
+    store::{MaintenanceOverview, Quarantine, Store},
 };
 
 /// How often a process asks whether a duty is due.
@@ -30,7 +30,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
         tokio::time::sleep(PERIOD).await;
         store.maintain().await?;
         if is_report {
-            store.maintenance_overview().await.map(Some)
+            Ok(Some((store.notice_copy().await?, store.maintenance_overview().await?)))
         } else {
             Ok(None)
         }
@@ -44,21 +44,41 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             warn_of!(error, "maintenance failed, and is repeated");
         }
         failing = maintained.is_err();
-        if let Ok(Some(duties)) = maintained {
+        if let Ok(Some((quarantine, duties))) = maintained {
             report_at = Instant::now() + REPORT_PERIOD;
+            reported.report_quarantine(quarantine);
             reported.report(&duties);
         }
     }
 }
 
-/// The duties whose troubles have been logged.
+/// What has been logged: a quarantine, and the duties that have troubles.
 #[derive(Default)]
 struct Reported {
+    quarantined: bool,
     failing: BTreeSet<String>,
     passing_over: BTreeSet<String>,
 }
 
 impl Reported {
+    /// Logs a quarantine when it begins and when it is over.
+    fn report_quarantine(&mut self, quarantine: Option<Quarantine>) {
+        match quarantine {
+            Some(Quarantine { because, .. }) if !self.quarantined => {
+                self.quarantined = true;
+                tracing::warn!(
+                    because,
+                    "nothing is sent from this database: it is quarantined until `tidegate adopt`"
+                );
+            }
+            None if self.quarantined => {
+                self.quarantined = false;
+                tracing::info!("the quarantine of this database is over");
+            }
+            _ => {}
+        }
+    }
+
     /// Logs a trouble when it begins and when it is over.
     fn report(&mut self, duties: &[MaintenanceOverview]) {
         for MaintenanceOverview {

@@ -46,14 +46,15 @@ impl UnknownWord {
     }
 }
 
-/// Declares an enum whose values are words of the database: lower snake case on both sides.
+/// Declares an enum whose values are words of the database, lower snake case on both sides, and others that mean the
+/// same.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $type_name:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident, $type_name:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $($(#[$variant_doc])* $(#[serde(alias = $alias)])* $variant,)+
         }
 
         impl $name {
@@ -79,8 +80,10 @@ macro_rules! words {
             type Err = UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                let mut all = Self::ALL.iter().copied();
-                all.find(|value| value.as_str() == word).ok_or_else(|| UnknownWord::new($type_name, word))
+                match word {
+                    $($word $(| $alias)* => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord::new($type_name, word)),
+                }
             }
         }
     };
@@ -131,9 +134,9 @@ words!(
     /// Which statuses a kind's requests pass through.
     Flow, "flow", {
         /// Readiness check, send, response (one, or shares up to a threshold).
-        Decrypt = "decrypt",
+        Decrypt = "decrypt" | "checked",
         /// Send, verdict.
-        Proof = "proof",
+        Proof = "proof" | "verdict",
         /// Send, response; the receipt may already be the response.
         Direct = "direct",
     }

@@ -52,6 +52,7 @@ mod configuration;
 mod connections;
 mod errors;
 mod gates;
+mod installation;
 mod keys;
 mod kinds;
 mod lists;
@@ -74,9 +75,9 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
-    answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, kinds::*, lists::*, news::*, operations::*,
-    outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*, submissions::*, timeouts::*,
-    webhook_operations::*, webhooks::*,
+    answers::*, audits::*, claims::*, configuration::*, gates::*, installation::*, keys::*, kinds::*, lists::*,
+    news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*,
+    submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},

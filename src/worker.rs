@@ -183,6 +183,7 @@ pub(crate) async fn prepare(
     // An answer that takes half a lease is too late for its claim or its settle.
     let store = store.with_time_limit(STATEMENT_LIMIT.min(options.lease / 2));
     store.check_ready().await?;
+    store.notice_copy().await?;
     let mut served = Vec::new();
     for queue in &options.queues {
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));

@@ -43,6 +43,7 @@ mod config {
 }
 mod database {
     pub mod connections;
+    pub mod copies;
     pub mod embedded_postgres;
     pub mod failover;
     pub mod lock_order;

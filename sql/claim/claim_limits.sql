@@ -26,7 +26,12 @@ begin
   end if;
   loop
     select
-      case when q.paused or 0 in (q.per_seconds, q.max_concurrency) then 0 else greatest(p_batch, 0) end,
+      case
+        when q.paused or 0 in (q.per_seconds, q.max_concurrency)
+          or exists (select from tidegate.quarantine_state)
+        then 0
+        else greatest(p_batch, 0)
+      end,
       q.per_seconds, q.burst, q.max_concurrency,
       exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
       -- All kinds of the queue are no restriction: then `take_messages` reads no request for its kind.

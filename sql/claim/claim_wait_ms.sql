@@ -15,7 +15,9 @@ declare
   -- Null where they are all of the queue's kinds: then no request is read for its kind.
   v_kinds   text[] := case when not v_queue.kinds <@ claim_wait_ms.kinds then claim_wait_ms.kinds end;
 begin
-  if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
+  if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0
+    or exists (select from tidegate.quarantine_state)
+  then
     return v_longest;
   end if;
 

@@ -49,6 +49,7 @@ begin
   for v_table in
     select * from (values
       ('setting', 'insert or update or delete', 'initialised_at'),
+      ('installation', 'update', 'system_identifier, database_oid, table_oid'),
       ('queue', 'insert or update or delete', 'created_at, kinds'),
       ('kind', 'insert or update or delete', 'created_at'),
       ('policy', 'insert or update or delete', 'version'),

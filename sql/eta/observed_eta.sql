@@ -1,7 +1,8 @@
 -- observed_eta: The Retry-After of a request from the observed times of its queues and kind.
 --
 -- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` are the
--- times in which it is answered with that probability. All null without observations: then the nominal times are used.
+-- times in which it is answered with that probability. Both null without observations: then the nominal times are used.
+-- All null for a queue that is stopped.
 --
 -- A request that waits takes its wait, W, and then one of the answer times seen lately. W is counted at the configured
 -- limits, unless the queue was observed to move slower while it had a backlog. A request that is sent takes one of
@@ -44,7 +45,10 @@ begin
   select * into v_pace from tidegate.kind_pace as p where p.kind = p_kind.name and p.observed_at > p_now - v_fresh;
 
   if v_pace.answer_ms is null and not v_waits then
-    return;
+    -- The rest of the nominal time; once that is over, as long again as it has taken.
+    v_rest_ms := p_kind.processing_ms * (1 + p_terms.safety_margin) - v_sent_ms;
+    seconds := least(p_terms.max_seconds, ceil(case when v_rest_ms > 0 then v_rest_ms else v_sent_ms end / 1000));
+    spread_to := seconds;
   elsif v_pace.answer_ms is null then
     -- Too few answers were observed: the nominal times, with their margin, but none on the wait.
     v_wait_ms := case p_place

@@ -84,8 +84,11 @@ begin
         when 'finished' then 0
         else coalesce(o.seconds, case p.place
           when 'awaiting_response' then tidegate.response_backoff_seconds(p.elapsed)
-          -- By the nominal times; not before the end of a backoff or a delayed start.
+          -- By the nominal times; not before the end of a backoff or a delayed start. A send that takes longer is asked
+          -- for again after as long as it has taken: its answer is late by half of its time at most.
           else greatest(
+            case when p.place = 'tx_in_flight' and extract(epoch from p.elapsed) > l.first / l.below
+              then least(ceil(extract(epoch from p.elapsed)), (p.terms).max_seconds) end,
             case when l.first is not null then tidegate.bounded_seconds(
               l.first + l.each * coalesce(p.queue_position, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
             ) end,

@@ -13,8 +13,13 @@ begin
     p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
   ) > v_budget then
     return 'W_retry ≤ deadline − margin does not hold: ' || format(
-      'attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms',
-      tidegate_internal.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget
+      'attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms; what fits: %s'
+      'deadline_ms ≥ %s',
+      tidegate_internal.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget,
+      'attempts ≤ ' || nullif(tidegate_internal.attempts_that_fit(p_policy), 0) || ', or ',
+      ceil(tidegate.w_retry_ms(
+        p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
+      )) + p_policy.margin_ms
     );
   end if;
 

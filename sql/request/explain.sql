@@ -7,6 +7,7 @@
 --   no_message                         it has lost its place in the queue: `tidegate recover` brings it back
 --   held                               a worker holds it
 --   cancelling                         its cancel was requested while it is sent
+--   quarantined                        nothing is sent from this database
 --   paused, stopped                    an operator has stopped the queue, or set its limit to 0
 --   lost                               its lease has run out: the next claim takes or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few

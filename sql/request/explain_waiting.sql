@@ -89,6 +89,12 @@ begin
   return query
     select r.reason, r.sentence, jsonb_strip_nulls(r.figures || jsonb_build_object('queue', v_queue.name))
     from (values
+      (
+        'quarantined', exists (select from tidegate.quarantine_state),
+        format('nothing is sent from this database: %s; `tidegate adopt` ends that',
+          (select s.because from tidegate.quarantine_state as s)),
+        '{}'
+      ),
       ('paused', v_queue.paused, format('queue %s is paused: `tidegate resume %1$s`', v_queue.name), '{}'::jsonb),
       (
         'stopped', 0 in (v_queue.per_seconds, v_queue.max_concurrency),

@@ -4,7 +4,7 @@
 -- A request is searched for a second after its end, and then after twice the time each time, up to ten minutes, for
 -- its kind's `resolve_for` (null: as long as its key can stand), unless it was repeated: then its repeat
 -- decides. The next search is due only once this one has had its time, so a worker that dies delays it and no more.
--- Nothing is searched for while the kind's breaker is open.
+-- Nothing is searched for while the kind's breaker is open, or from a quarantined database.
 create or replace function tidegate.search_claim(kinds text[], batch integer default 100)
   returns table (
     id uuid, send_id uuid, kind text, payload jsonb, submitter text, attempt integer, deadline_at timestamptz,
@@ -24,7 +24,7 @@ begin
   for v_kind in
     select k.name
     from unnest(search_claim.kinds) as k(name)
-    where exists (
+    where not exists (select from tidegate.quarantine_state) and exists (
       select from tidegate.outcome as o where o.kind = k.name and o.executed = 'unknown' and o.search_at <= v_now
     )
     order by random()

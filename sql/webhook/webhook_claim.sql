@@ -5,7 +5,8 @@
 -- deliveries, and one a host under way: hosts that never answer delay only each other, however many names they have.
 -- Without `unproven` all hosts are alike. The lease is the policy's timeout and a while to settle; a deliverer that
 -- dies loses it, and the delivery is made again under the same id. A delivery that is no longer allowed (host off the
--- list, no attempt left) ends here as failed. Empty: nothing is due, or it has to wait for deliveries under way.
+-- list, no attempt left) ends here as failed. Empty: nothing is due, it has to wait for deliveries under way, or the
+-- database is quarantined.
 create or replace function tidegate.webhook_claim(batch integer, unproven integer default null)
   returns table (
     request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
@@ -52,7 +53,7 @@ begin
     )
     order by random()
   );
-  if v_hosts = '{}' or batch < 1 then
+  if v_hosts = '{}' or batch < 1 or exists (select from tidegate.quarantine_state) then
     return;
   end if;
 

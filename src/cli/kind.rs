@@ -1,11 +1,18 @@
 //! `tidegate kind`
 
-use std::{process::ExitCode, str::FromStr};
+use std::{process::ExitCode, str::FromStr, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use humantime::parse_duration;
 
 use super::{GlobalArgs, table::or_dash};
 use crate::{request::Flow, store};
+
+/// The flows by the words of any relay, and by those of the first one.
+const FLOWS: [&str; 5] = ["direct", "verdict", "checked", "proof", "decrypt"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Kind {
@@ -20,19 +27,23 @@ pub(super) enum Kind {
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Its name, in lower snake case
+    /// Its name, in lower case; card-payment is the kind card_payment
     name: String,
-    /// The statuses that its requests pass through: direct (send, response), proof (send, verdict) or decrypt (check,
+    /// The statuses that its requests pass through: direct (send, response), verdict (send, verdict) or checked (check,
     /// send, response or shares)
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(FLOWS).try_map(|flow| flow.parse::<Flow>()))]
     flow: Flow,
+    /// How long the downstream usually takes for an answer, such as 300ms, 30s or 5min: timeouts, attempts, deadlines and
+    /// the first ETAs fit that [default: 2s, with sends of 10s at most]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    answers_in: Option<Duration>,
     /// How many sends the fleet makes, such as 20/s, 90/min or 1000/h; no limit unless given
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// How many readiness checks the fleet has under way; no limit unless given
     #[arg(long, value_name = "N")]
     concurrency: Option<i32>,
-    /// How many shares complete a request of flow decrypt
+    /// How many shares complete a request of flow checked
     #[arg(long, value_name = "N", default_value_t = 1)]
     threshold: i32,
     /// The queue in which its requests wait to be sent [default: one of the kind's name]
@@ -69,6 +80,7 @@ impl Add {
     /// The kind as the command line describes it.
     fn kind(self) -> store::Kind {
         let mut kind = store::Kind::new(self.name, self.flow).threshold(self.threshold);
+        kind.answers_in = self.answers_in;
         kind.rate = self.rate.map(|Rate(per_second)| per_second);
         kind.concurrency = self.concurrency;
         kind.tx_queue = self.tx_queue;

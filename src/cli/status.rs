@@ -24,17 +24,29 @@ pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
     let stages = connected.store.stage_levels().await?;
     let timeouts = connected.store.estimator_overview().await?;
     let unresolved = connected.store.unresolved_counts().await?;
+    let quarantine = connected.store.quarantine_state().await?;
+    let warnings = connected.store.configuration_warnings().await?;
     if connected.json {
         return print_json(&json!({
             "requests": requests, "queues": queues, "gates": gates, "stages": stages,
-            "adaptive_timeouts": timeouts, "workers": workers, "unresolved": unresolved
+            "adaptive_timeouts": timeouts, "workers": workers, "unresolved": unresolved,
+            "quarantine": quarantine, "warnings": warnings
         }));
     }
 
+    if let Some(quarantine) = quarantine {
+        outln!(
+            "QUARANTINED: nothing is sent from this database until `tidegate adopt`: {}\n",
+            quarantine.because
+        );
+    }
     let closed = gates.iter().filter(|gate| gate.state == "too_many_requests");
     let closed: Vec<_> = closed.map(closed_gate).collect();
     if !closed.is_empty() {
         outln!("{}\n", closed.join("\n"));
+    }
+    for warning in &warnings {
+        outln!("{}: {}\n", warning.subject, warning.says);
     }
     let requests = requests
         .into_iter()

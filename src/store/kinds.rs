@@ -1,5 +1,7 @@
 //! Kinds: making them with their queues, and listing them.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use sqlx::FromRow;
 
@@ -24,6 +26,7 @@ pub struct Kind {
     pub(crate) concurrency: Option<i32>,
     pub(crate) high_water: i32,
     pub(crate) low_water: Option<i32>,
+    pub(crate) answers_in: Option<Duration>,
     has_shared_keys: bool,
 }
 
@@ -46,11 +49,11 @@ impl Kind {
         Self::new(name, Flow::Decrypt)
     }
 
-    /// A kind of this flow.
+    /// A kind of this flow. Hyphens of its name, as in paths, become underscores.
     #[must_use]
     pub fn new(name: impl Into<String>, flow: Flow) -> Self {
         Self {
-            name: name.into(),
+            name: name.into().replace('-', "_"),
             flow,
             tx_queue: None,
             readiness_queue: None,
@@ -59,6 +62,7 @@ impl Kind {
             concurrency: None,
             high_water: 2000,
             low_water: None,
+            answers_in: None,
             has_shared_keys: false,
         }
     }
@@ -119,6 +123,14 @@ impl Kind {
         self
     }
 
+    /// How long the downstream usually takes for an answer: timeouts, attempts, deadlines and the first ETAs fit that.
+    /// Two seconds by default, with sends of ten seconds at most.
+    #[must_use]
+    pub fn answers_in(mut self, time: Duration) -> Self {
+        self.answers_in = Some(time);
+        self
+    }
+
     /// Idempotency keys count across submitters: any of them gets the request that another one has submitted, and may
     /// poll it over HTTP.
     #[must_use]
@@ -163,7 +175,7 @@ impl Store {
         run!(self, fetch_all query_as "kind_add.sql"(
             &kind.name, kind.flow.as_str(), kind.tx_queue.as_deref(), kind.readiness_queue.as_deref(), kind.threshold,
             kind.rate, kind.concurrency, kind.high_water, kind.low_water, self.actor.as_deref(),
-            if kind.has_shared_keys { "kind" } else { "submitter" }
+            if kind.has_shared_keys { "kind" } else { "submitter" }, kind.answers_in.map(|time| time.as_secs_f64())
         ))
     }
 

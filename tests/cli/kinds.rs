@@ -79,7 +79,7 @@ async fn a_kind_that_cannot_be_is_refused_with_a_reason() {
     let database = TestDatabase::new().await;
     for (arguments, words) in [
         (&["--flow", "direct", "--rate", "fast"][..], "not a number"),
-        (&["--flow", "sideways"], "is not a flow"),
+        (&["--flow", "sideways"], "[possible values: direct, verdict, checked,"),
         (
             &["--flow", "direct", "--concurrency", "5"],
             "max_concurrency limits readiness checks",

@@ -79,10 +79,10 @@ async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
             "gate payout: high_water/low_water 2000/1000",
             "kind payout: flow direct",
             "kind payout: tx_queue payout",
-            "kind payout: response_threshold 1",
             "kind payout: retention 30 days",
             "kind payout: processing_ms 2000",
             "kind payout: tx_confirmation_ms 100",
+            "kind payout: eta observed",
         ]
     );
     let made = column(
@@ -104,6 +104,7 @@ async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
             "kind report: readiness_ms 2000",
             "kind report: processing_ms 4000",
             "kind report: tx_confirmation_ms 100",
+            "kind report: eta observed",
         ]
     );
     column(&mut session, &added("'vote', 'proof'")).await;
@@ -196,7 +197,7 @@ async fn an_invalid_kind_is_refused_with_a_sentence_and_leaves_nothing() {
         ("null, 'direct'", "null value", "nothing has changed"),
         (
             "'p', 'directly'",
-            "there is no flow \"directly\"; there are: decrypt, proof, direct",
+            "there is no flow \"directly\"; there are: direct (send, response), verdict or proof",
             "nothing",
         ),
         ("'p', null", "there is no flow", "nothing"),
@@ -284,4 +285,58 @@ async fn a_kind_is_added_while_the_database_is_initialised() {
 
     added.await.unwrap();
     initialised.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timeouts_attempts_deadlines_and_etas_fit_the_time_of_an_answer() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    for (answers_in, timeout_ms, attempts, deadline, told) in [
+        // As without it.
+        ("1 ms", 10_000, 38, "01:00:00", 1),
+        ("50 ms", 10_000, 38, "01:00:00", 1),
+        ("30 s", 60_000, 33, "01:00:00", 37),
+        ("5 minutes", 600_000, 5, "01:00:00", 361),
+        ("40 minutes", 4_800_000, 4, "06:40:00", 2881),
+        ("12 hours", 86_400_000, 4, "120:00:00", 51_841),
+    ] {
+        run(&mut session, "update tidegate.setting set max_seconds = 86400").await;
+        let call = format!("'slow', 'direct', answers_in => '{answers_in}'");
+        let made = column(&mut session, &added(&call)).await;
+
+        let fitted = "select format('%s %s %s', p.timeout_ms, p.attempts, k.deadline)
+                      from tidegate.policy as p join tidegate.kind as k on k.name = p.kind where p.kind = 'slow'";
+        let fitted = value(&mut session, fitted).await;
+        assert_eq!(fitted, format!("{timeout_ms} {attempts} {deadline}"), "{answers_in}");
+        let timeout = format!("policy slow.tx: timeout_ms {timeout_ms}");
+        assert_eq!(made.contains(&timeout), timeout_ms > 10_000, "{made:?}");
+        let seconds = "select retry_after_seconds from tidegate.submit('slow', '1')";
+        assert_eq!(value(&mut session, seconds).await, told.to_string(), "{answers_in}");
+        run(
+            &mut session,
+            "select tidegate.cancel(id) from tidegate.request; set session_replication_role = replica;
+             delete from tidegate.request; set session_replication_role = origin;
+             delete from tidegate.kind where name = 'slow'; delete from tidegate.queue where name = 'slow'",
+        )
+        .await;
+    }
+    // Sends of the other flows do not wait for the answer.
+    run(&mut session, &added("'paper', 'checked', answers_in => '20 minutes'")).await;
+    let times = "select format('%s %s %s %s', p.timeout_ms, p.attempts, k.processing_ms, k.response_timeout)
+                 from tidegate.policy as p join tidegate.kind as k on k.name = p.kind
+                 where p.kind = 'paper' and p.stage = 'tx'";
+    assert_eq!(value(&mut session, times).await, "10000 38 1200000 03:20:00");
+
+    for answers_in in ["0", "0.9 ms", "-1 s", "12:00:01", "infinity"] {
+        let refusal = refused(
+            &mut session,
+            &added(&format!("'odd', 'direct', answers_in => '{answers_in}'")),
+        )
+        .await;
+        assert_eq!(
+            refusal.code,
+            if answers_in == "infinity" { "22007" } else { "TG007" },
+            "{refusal:?}"
+        );
+    }
 }

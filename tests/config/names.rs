@@ -561,7 +561,7 @@ async fn invalid_values_are_refused_in_words_that_name_the_setting_and_the_allow
         ),
         ("direct.eta", "guessed", "kind_eta_is_known", "observed"),
         (
-            "direct.deadline",
+            "public_decrypt.deadline",
             "1 minute",
             "kind_readiness_timeout_is_within_the_deadline",
             "readiness_timeout <= deadline",
@@ -753,6 +753,30 @@ async fn invalid_values_are_refused_in_words_that_name_the_setting_and_the_allow
             "a time such as 90 s, 15 minutes or 7 days, not \"soon\"",
         ),
         ("direct.deadline", "101 years", "", "a time such as"),
+        (
+            "direct.tx.timeout_ms",
+            "5 apples",
+            "",
+            "is a number (ms, or with a unit: 5s)",
+        ),
+        (
+            "direct.tx.timeout_ms",
+            "5.5.5s",
+            "",
+            "is a number (ms, or with a unit: 5s)",
+        ),
+        (
+            "tx.per_seconds",
+            "5/day",
+            "",
+            "is a number (sends per second, or 100/min) or none",
+        ),
+        (
+            "tx.per_seconds",
+            "fast/s",
+            "",
+            "is a number (sends per second, or 100/min) or none",
+        ),
         (
             "direct_processing_seconds",
             "1.0005",
@@ -1174,5 +1198,25 @@ async fn only_an_admin_configures_and_every_role_reads_the_configuration() {
         ] {
             assert_eq!(refused(&mut session, sql).await.code, "42501", "{role}: {sql}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_and_rates_have_their_own_units() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    for (name, given, value) in [
+        ("direct.tx.timeout_ms", "5s", "5000"),
+        ("direct.tx.timeout_ms", "250 ms", "250"),
+        ("direct.tx.timeout_ms", "0.01 min", "600"),
+        ("direct_processing_seconds", "1500ms", "1.5"),
+        ("direct_processing_seconds", "2m", "120"),
+        ("max_seconds", "2h", "7200"),
+        ("tx.per_seconds", "90/min", "1.5"),
+        ("tx.per_seconds", "1800 / h", "0.5"),
+        ("tx.per_seconds", "20/s", "20"),
+    ] {
+        let set = format!("select new_value from tidegate.config_set('{name}', '{given}')");
+        assert_eq!(column(&mut session, &set).await, [value], "{name} = {given}");
     }
 }

@@ -237,6 +237,53 @@ async fn while_nothing_moves_callers_are_told_ever_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_send_that_outlives_its_nominal_time_is_asked_for_ever_later() {
+    // Polls that come when they were told to, of a downstream that takes 30 s instead of 2 s.
+    for (eta, polls) in [
+        ("nominal", vec![3, 6, 12, 24, 48]),
+        ("observed", vec![3, 6, 12, 24, 48]),
+    ] {
+        let database = observed().await;
+        database
+            .execute(&format!(
+                "update tidegate.kind set eta = '{eta}';
+                 select from tidegate.submit('direct', '1');
+                 select from tidegate.claim_tx('tx', 'w', 1, '10 minutes')"
+            ))
+            .await;
+        let (mut now, mut told_at) = (0, Vec::new());
+        while now < 30 {
+            let seconds = told(&database, "retry_after_seconds").await;
+            now += seconds;
+            told_at.push(now);
+            let moved = format!("update public.test_clock set at = at + interval '{seconds} s'");
+            database.execute(&moved).await;
+        }
+        assert_eq!(told_at, polls, "{eta}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_samples_a_send_is_told_the_rest_of_its_nominal_time() {
+    let database = observed().await;
+    database
+        .execute(
+            "update tidegate.kind set processing_ms = 30000;
+             update tidegate.setting set safety_margin = 0;
+             select from tidegate.submit('direct', '1');
+             select from tidegate.claim_tx('tx', 'w', 1, '10 minutes')",
+        )
+        .await;
+    for (at, expected) in [(0, 30), (10, 20), (29, 1), (30, 30), (40, 40)] {
+        let moved = format!(
+            "update public.test_clock set at = (select tx_in_flight_at from tidegate.request) + interval '{at} s'"
+        );
+        database.execute(&moved).await;
+        assert_eq!(told(&database, "retry_after_seconds").await, expected, "{at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_submitted_at_once_are_told_in_order_what_each_alone_would_be() {
     let database = observed().await;
     answered_in_three_to_five_seconds(&database).await;

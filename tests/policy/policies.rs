@@ -63,13 +63,13 @@ async fn the_budget_is_exact_at_its_edge() {
                cap_ms = 5000, margin_ms = 300, deadline_ms =";
     database.execute(&format!("{set} 5000 where kind = 'direct'")).await;
     let refusal = database.refused(&format!("{set} 4999 where kind = 'direct'")).await;
-    assert!(
-        refusal
-            .message
-            .contains("3 · 1000 + (600 + 1100) = 4700 ms > 4999 − 300 = 4699 ms"),
-        "{}",
-        refusal.message
-    );
+    let figures =
+        "3 · 1000 + (600 + 1100) = 4700 ms > 4999 − 300 = 4699 ms; what fits: attempts ≤ 2, or deadline_ms ≥ 5000";
+    assert!(refusal.message.contains(figures), "{}", refusal.message);
+    // Not one attempt.
+    let refusal = database.refused(&format!("{set} 1299 where kind = 'direct'")).await;
+    let fits = "= 999 ms; what fits: deadline_ms ≥ 5000";
+    assert!(refusal.message.contains(fits), "{}", refusal.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

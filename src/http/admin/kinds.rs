@@ -1,6 +1,6 @@
 //! Kinds: making and listing them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Json as JsonAnswer, extract::State};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,10 @@ pub(super) struct NewKind {
     #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
     low_water: Option<i32>,
+    /// How long the downstream usually takes for an answer, in seconds: timeouts, attempts, deadlines and the first ETAs
+    /// fit that.
+    #[schema(minimum = 0.001, maximum = 43_200, example = 30)]
+    answers_in_seconds: Option<f64>,
 }
 
 /// The result of making a kind.
@@ -115,6 +119,9 @@ pub(super) async fn add_kind(AdminStore(store): AdminStore, Json(new): Json<NewK
     kind.rate = new.per_seconds;
     kind.concurrency = new.max_concurrency;
     kind.low_water = new.low_water;
+    // What is no time is out of bounds, too.
+    let answers_in = new.answers_in_seconds.map(Duration::try_from_secs_f64);
+    kind.answers_in = answers_in.map(Result::unwrap_or_default);
     kind.threshold = new.response_threshold.unwrap_or(kind.threshold);
     kind.high_water = new.high_water.unwrap_or(kind.high_water);
     let made = store.kind_add(&kind).await?;

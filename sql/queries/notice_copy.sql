@@ -1,0 +1,1 @@
+select quarantined_at, because from tidegate.notice_copy();

@@ -1,0 +1,1 @@
+select since as quarantined_at, because from tidegate.quarantine_state;
