@@ -1021,3 +1021,75 @@ async fn a_queue_that_goes_meanwhile_is_no_violation() {
     let said = doctor.await.unwrap();
     assert_eq!(said.status.code(), Some(0), "{}", out(&said));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_traffic_shows_of_a_kind_is_a_warning() {
+    let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
+    let mut session = Session::open(&database).await;
+    let warnings = "select name || ': ' || says from tidegate.configuration_warning where subject = 'kind direct'";
+    assert_eq!(session.texts(warnings).await, NOTHING);
+
+    for (timeouts, calls, warns) in [(2, 2, false), (3, 3, true), (27, 30, true), (26, 30, false)] {
+        session
+            .execute(&format!(
+                "delete from tidegate.call_second;
+                 insert into tidegate.call_second (kind, stage, at, requests, calls, failures, timeouts, retries, slow, hedges, latency_ms)
+                 values ('direct', 'tx', tidegate.clock(), 1, {calls}, {timeouts}, {timeouts}, 0, 0, 0, '{{}}')"
+            ))
+            .await;
+        let told = session.texts(warnings).await.join("\n");
+        let said =
+            format!("attempts_time_out: {timeouts} of {calls} calls of stage tx in the last five minutes were cut");
+        assert_eq!(told.starts_with(&said), warns, "{timeouts} {calls}: {told}");
+        assert_eq!(told.ends_with("raise direct.tx.timeout_ms"), warns, "{told}");
+    }
+    session.execute("delete from tidegate.call_second").await;
+
+    // The nominal 2.1 s, against what the last responses took.
+    for (ms, samples, eta, warns) in [
+        (30_000, 19, "nominal", false),
+        (30_000, 20, "nominal", true),
+        (30_000, 20, "observed", false),
+        (4_200, 20, "nominal", false),
+        (4_300, 20, "nominal", true),
+        (1_100, 20, "nominal", false),
+        (1_000, 20, "nominal", true),
+    ] {
+        session
+            .execute(&format!(
+                "update tidegate.kind set eta = '{eta}' where name = 'direct';
+                 delete from tidegate.finish_sample;
+                 insert into tidegate.finish_sample (
+                   kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
+                 )
+                 values ('direct', 1, array_fill({ms}, array[{samples}]), 0, 0, 0, array_fill(0, array[8]), 0, 0)"
+            ))
+            .await;
+        let told = session.texts(warnings).await.join("\n");
+        let said = "nominal_time_is_not_measured: callers are told the nominal 2.1 s from the send to the response";
+        assert_eq!(told.starts_with(said), warns, "{ms} {samples} {eta}: {told}");
+    }
+    session.execute("delete from tidegate.finish_sample").await;
+
+    let settle = "select from tidegate.submit('direct', '1');
+                  select tidegate.settle_receipt(array_agg(c.lease)) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c";
+    session.execute(settle).await;
+    let later = "update public.test_clock set at = at + interval '61 s'";
+    assert_eq!(session.texts(warnings).await, NOTHING);
+    session.execute(later).await;
+    let told = session.texts(warnings).await.join("\n");
+    assert!(told.starts_with("responses_never_come: 1 requests await"), "{told}");
+    let status = run(&database.url, &["status"]).await;
+    assert!(
+        out(&status).contains("kind direct: 1 requests await"),
+        "{}",
+        out(&status)
+    );
+    session
+        .execute("select tidegate.respond('1', id => id) from tidegate.request")
+        .await;
+    session.execute(settle).await;
+    session.execute(later).await;
+    assert_eq!(session.texts(warnings).await, NOTHING);
+}
