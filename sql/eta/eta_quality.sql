@@ -1,21 +1,21 @@
--- eta_quality: How good the ETAs of each kind were: the ETA at submit compared with the time until the request ended.
+-- eta_quality: How good the ETAs of each kind were: the ETA at submit compared with the time until the answer.
 --
--- Every ended request counts. Errors are positive when the end came later than the ETA. Polls and lateness are of
+-- Completed requests count. Errors are positive when the answer came later than the ETA. Polls and lateness are of
 -- callers over HTTP.
 --
 --   kind: The kind.
 --   eta: How its ETAs are made at present: nominal or observed.
 --   requests: Finished requests.
---   mean_error_seconds: Mean of end minus ETA; negative: earlier.
+--   mean_error_seconds: Mean of answer minus ETA; negative: earlier.
 --   mean_abs_error_seconds: The same without signs.
 --   p90_held_share: Share of 90 percent ETAs that held; 0.9 is right.
 --   polls_per_request: Mean number of HTTP polls until one returned the end.
 --   mean_lateness_seconds: Mean time from an end to the poll that returned it.
---   predicted: Ended requests that had an ETA.
+--   predicted: Completed requests that had an ETA.
 --   error_seconds_sum: All errors together, in seconds: for a histogram's sum.
---   error_bins: Ends up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.
---   p90_stated: Ended requests that had a 90 percent ETA.
---   p90_held: How many of these ended within it.
+--   error_bins: Answers up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.
+--   p90_stated: Completed requests that had a 90 percent ETA.
+--   p90_held: How many of these were answered within it.
 create or replace view tidegate.eta_quality as
 with summed as (
   select

@@ -12,7 +12,7 @@ create or replace function tidegate.request_outlooks(ids uuid[])
     id uuid, kind text, flow tidegate.flow, req_status tidegate.request_status, transition_no integer, place text,
     queue text, queue_position bigint, elapsed interval, age interval, retry_after_seconds integer, eta_p50_ms bigint,
     eta_p90_ms bigint, predicted_seconds integer, submitted_at timestamptz, response jsonb, error jsonb, submitter text,
-    executed text, cancelling boolean, resolution jsonb
+    executed text, cancelling boolean, resolution jsonb, finished_at timestamptz
   )
   language plpgsql stable security definer as $$
 #variable_conflict use_column
@@ -25,7 +25,7 @@ begin
     with asked as materialized (
       select
         r.id, r.kind, r.flow, r.req_status, r.transition_no, r.queue, r.msg_id, r.tx_in_flight_at, r.eta_seconds,
-        r.submitted_at, r.response, r.error, r.submitter,
+        r.submitted_at, r.response, r.error, r.submitter, r.finished_at,
         tidegate.executed(r) as executed, tidegate.resolution(r) as resolution,
         r.cancel_requested_at is not null as cancelling,
         -- Null under no lease.
@@ -98,7 +98,7 @@ begin
         end)
       end::integer,
       o.p50_ms, o.p90_ms, p.eta_seconds::integer, p.submitted_at, p.response, p.error, p.submitter,
-      p.executed, p.cancelling and p.place = 'tx_in_flight', p.resolution
+      p.executed, p.cancelling and p.place = 'tx_in_flight', p.resolution, p.finished_at
     from placed as p
     left join lateral tidegate.eta_line(
       p.place, (p.terms).tx_queue_size, (p.terms).drain_tps, (p.terms).concurrency, (p.of_kind).readiness_ms,

@@ -3,7 +3,7 @@ select
   (w.place - 1)::integer as asked, o.transition_no, since.transition_nos, since.statuses,
   o.id, o.kind, o.req_status::text as status, o.place, o.queue, o.queue_position,
   extract(epoch from o.elapsed)::float8 as elapsed_seconds,
-  o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms, o.submitted_at, o.response, o.error,
+  o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms, o.submitted_at, o.finished_at, o.response, o.error,
   o.error -> 'last_error' as last_error, o.executed, o.resolution, o.cancelling, o.submitter,
   exists (select from tidegate.kind as k where k.name = o.kind and k.key_scope = 'kind') as is_shared,
   case when o.req_status in ('failure', 'timed_out')

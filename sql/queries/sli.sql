@@ -1,5 +1,6 @@
 select
-  s.kind, s.stage::text as stage, s.retry_rate::float8 as retry_rate, s.timeout_rate::float8 as timeout_rate,
+  s.kind, s.stage::text as stage, s.calls / 5.0::float8 as calls_per_minute,
+  s.retry_rate::float8 as retry_rate, s.timeout_rate::float8 as timeout_rate,
   s.error_ratio::float8 as error_ratio, s.dup_drop_rate::float8 as dup_drop_rate, s.p50_ms, s.p99_ms, s.slo_p99_ms,
   s.open_ratio::float8 as open_ratio, p.stretch::float8 as stretch, p.congested, p.timeout_ms_in_force as timeout_ms,
   p.w_retry_ms::float8 as w_retry_ms, p.p_ok::float8 as p_ok, p.expected_attempts::float8 as expected_attempts,

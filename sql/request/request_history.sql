@@ -105,9 +105,9 @@ begin
               'verdict_accepted', 'verdict_rejected', 'rejected')
             then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
-          -- A cancelled request is not compared with its ETA.
-          case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
-          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
+          -- One without an answer is not compared with its ETA.
+          case when r.req_status = 'completed' then r.eta_seconds::bigint end as eta_seconds,
+          case when r.req_status = 'completed' then r.eta_p90_ms end as eta_p90_ms
       ) as took
       where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
       offset 0 -- computed once, not for each aggregate

@@ -6,7 +6,10 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{GlobalArgs, table::plain};
+use super::{
+    GlobalArgs,
+    table::{plain, time},
+};
 use crate::{
     request::{Executed, JsonText, RequestError, RequestId, Status},
     store::{Eta, Outlook},
@@ -55,9 +58,10 @@ struct Shown<'a> {
     place: &'a str,
     queue: Option<&'a str>,
     position: Option<i64>,
-    elapsed_seconds: u64,
+    elapsed_seconds: Option<u64>,
     retry_after_seconds: u64,
     submitted_at: DateTime<Utc>,
+    finished_at: Option<DateTime<Utc>>,
     result: Option<&'a JsonText>,
     error: Option<&'a RequestError>,
     last_error: Option<&'a RequestError>,
@@ -74,9 +78,10 @@ impl<'a> Shown<'a> {
             place: &outlook.place,
             queue: outlook.queue.as_deref(),
             position: outlook.position,
-            elapsed_seconds: outlook.elapsed.as_secs(),
+            elapsed_seconds: (!outlook.status.is_terminal()).then_some(outlook.elapsed.as_secs()),
             retry_after_seconds: seconds(outlook),
             submitted_at: outlook.submitted_at,
+            finished_at: outlook.finished_at,
             result: outlook.response.as_ref(),
             error: outlook.error.as_ref(),
             last_error: outlook.last_error.as_ref(),
@@ -100,6 +105,14 @@ fn print(outlook: &Outlook, before: &str) {
             line += &format!(": position {position} in {queue}");
         }
         line += &format!("; ask again in {} s", seconds(outlook));
+    }
+    if let Some(finished_at) = outlook.finished_at {
+        let took = (finished_at - outlook.submitted_at).to_std().unwrap_or_default();
+        line += &format!(
+            " since {}, {:.1} s after its submission",
+            time(finished_at),
+            took.as_secs_f64()
+        );
     }
     if let Some(executed) = outlook.executed.filter(|_| outlook.status != Status::Completed) {
         line += &format!("; executed: {executed}");

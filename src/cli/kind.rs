@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Its name, in lower case; card-payment is the kind card_payment
+    /// Its name, in lower case; card-payment is the kind `card_payment`
     name: String,
     /// The statuses that its requests pass through: direct (send, response), verdict (send, verdict) or checked (check,
     /// send, response or shares)

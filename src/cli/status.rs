@@ -11,7 +11,8 @@ use super::{
 use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, WorkerOverview};
 
 const QUEUES: &str = "queue  stage  limit  waiting  held  backing off  drained/s 10s  1m  gate";
-const STAGES: &str = "stage  W_retry  p_ok  retries  timeouts  errors  p99  backoff  breaker";
+const STAGES: &str =
+    "stage  calls/min  failed  p50  p99  timeouts/request  retries/request  backoff  breaker  W_retry  p_ok";
 const TIMEOUTS: &str =
     "adaptive timeout  state  srtt  rttvar  k_margin  timeout  failure rate  target  calls/s  processes";
 
@@ -122,18 +123,21 @@ fn p99(ms: Option<i32>, target: Option<i32>) -> String {
 }
 
 /// The service level of a stage in the last five minutes.
-fn stage_row(stage: StageLevel) -> [String; 9] {
+fn stage_row(stage: StageLevel) -> [String; 11] {
     let congested = if stage.congested { " × 2, congested" } else { "" };
+    let each = |rate: Option<f64>| or_dash(rate.map(|rate| format!("{rate:.2}")));
     [
         format!("{}.{}", stage.kind, stage.stage),
-        format!("{:.1} s", stage.w_retry_ms / 1000.0),
-        percent(stage.p_ok),
-        percent(stage.retry_rate),
-        percent(stage.timeout_rate),
+        format!("{:.1}", stage.calls_per_minute),
         percent(stage.error_ratio),
+        or_dash(stage.p50_ms.map(|ms| format!("{ms} ms"))),
         p99(stage.p99_ms, stage.slo_p99_ms),
+        each(stage.timeout_rate),
+        each(stage.retry_rate),
         format!("× {}{congested}", stage.stretch),
         stage.breaker,
+        format!("{:.1} s", stage.w_retry_ms / 1000.0),
+        percent(stage.p_ok),
     ]
 }
 

@@ -7,6 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -68,6 +69,8 @@ pub(crate) struct Succeeded {
     state: Status,
     #[schema(schema_with = schemas::executed_yes)]
     executed: Executed,
+    #[schema(required)]
+    finished_at: Option<DateTime<Utc>>,
     /// The downstream's response.
     #[schema(value_type = schemas::Json)]
     result: Option<JsonText>,
@@ -85,6 +88,8 @@ pub(crate) struct Unsuccessful {
     /// Whether the downstream has executed it; unknown: it was sent, and what came of it is not known.
     #[schema(schema_with = schemas::executed)]
     executed: Executed,
+    #[schema(required)]
+    finished_at: Option<DateTime<Utc>>,
     #[schema(value_type = ErrorDocument)]
     error: RequestError,
     /// How that is known, if it was sent and may have been executed at its end.
@@ -160,47 +165,63 @@ impl InProgress {
     }
 }
 
+/// How a request has ended.
+pub(crate) struct Ending {
+    pub(crate) job_id: RequestId,
+    pub(crate) state: Status,
+    pub(crate) response: Option<JsonText>,
+    pub(crate) error: Option<RequestError>,
+    pub(crate) executed: Option<Executed>,
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+    pub(crate) resolution: Option<Resolution>,
+    pub(crate) redriven_as: Option<RequestId>,
+}
+
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        Self::new(
-            outlook.id,
-            outlook.status,
-            outlook.response,
-            outlook.error,
-            outlook.executed,
-            outlook.resolution,
-            outlook.redriven_as,
-        )
+        Ending {
+            job_id: outlook.id,
+            state: outlook.status,
+            response: outlook.response,
+            error: outlook.error,
+            executed: outlook.executed,
+            finished_at: outlook.finished_at,
+            resolution: outlook.resolution,
+            redriven_as: outlook.redriven_as,
+        }
+        .into()
     }
+}
 
-    pub(crate) fn new(
-        job_id: RequestId,
-        state: Status,
-        response: Option<JsonText>,
-        error: Option<RequestError>,
-        executed: Option<Executed>,
-        resolution: Option<Resolution>,
-        redriven_as: Option<RequestId>,
-    ) -> Self {
+impl From<Ending> for Ended {
+    fn from(ending: Ending) -> Self {
+        let Ending {
+            job_id,
+            state,
+            finished_at,
+            ..
+        } = ending;
         let status = state.into();
-        let executed = executed.unwrap_or(Executed::Unknown);
-        match error {
+        let executed = ending.executed.unwrap_or(Executed::Unknown);
+        match ending.error {
             None if state == Status::Completed => Self::Succeeded(Succeeded {
                 status,
                 job_id,
                 state,
                 executed,
-                result: response,
+                finished_at,
+                result: ending.response,
             }),
             error => Self::Unsuccessful(Unsuccessful {
                 status,
                 job_id,
                 state,
                 executed,
+                finished_at,
                 error: error.unwrap_or_else(|| RequestError::new(state.as_str(), "no reason was recorded", false)),
-                resolution,
-                redriven_as,
+                resolution: ending.resolution,
+                redriven_as: ending.redriven_as,
             }),
         }
     }

@@ -64,12 +64,14 @@ pub struct Outlook {
     pub queue: Option<String>,
     /// How many waiting messages stand before it.
     pub position: Option<i64>,
-    /// Time in the current status.
+    /// Time in the current status; of one that has ended, since then.
     pub elapsed: Duration,
     /// When to ask again; `None` when it has ended.
     pub eta: Option<Eta>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
+    /// When it ended, if it has.
+    pub finished_at: Option<DateTime<Utc>>,
     /// The response, when it has one.
     pub response: Option<JsonText>,
     /// The error of a request that ended in one; while it is live, that of its last check or send, if that has failed.
@@ -107,6 +109,7 @@ impl FromRow<'_, PgRow> for Outlook {
             elapsed: Duration::try_from_secs_f64(row.try_get("elapsed_seconds")?).unwrap_or_default(),
             eta: Eta::from_row(row, status)?,
             submitted_at: row.try_get("submitted_at")?,
+            finished_at: row.try_get("finished_at")?,
             response: row.try_get("response")?,
             error: row.try_get("error")?,
             last_error: row.try_get("last_error")?,

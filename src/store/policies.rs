@@ -15,6 +15,8 @@ pub struct StageLevel {
     pub kind: String,
     /// The stage.
     pub stage: String,
+    /// Calls per minute, over five minutes.
+    pub calls_per_minute: f64,
     /// Retries per request.
     pub retry_rate: Option<f64>,
     /// Timeouts per request.

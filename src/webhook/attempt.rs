@@ -2,7 +2,6 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
 use reqwest::{
     Client, Response, StatusCode, Url,
     dns::Resolve,
@@ -18,7 +17,7 @@ use super::{
     signature::sign,
 };
 use crate::{
-    http::answers::Ended,
+    http::answers::{Ended, Ending},
     store::{Attempted, Delivery},
 };
 
@@ -102,7 +101,6 @@ struct Message {
     ended: Ended,
     event: String,
     kind: String,
-    finished_at: Option<DateTime<Utc>>,
     delivery_id: Uuid,
 }
 
@@ -111,19 +109,20 @@ struct Message {
 fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
     let delivery = delivery.clone();
     serde_json::to_vec(&Message {
-        ended: Ended::new(
-            delivery.request_id,
-            delivery.status,
-            delivery.response,
-            delivery.error,
-            delivery.executed,
-            delivery.resolution,
-            None,
-        ),
+        ended: Ending {
+            job_id: delivery.request_id,
+            state: delivery.status,
+            response: delivery.response,
+            error: delivery.error,
+            executed: delivery.executed,
+            finished_at: delivery.finished_at,
+            resolution: delivery.resolution,
+            redriven_as: None,
+        }
+        .into(),
         event: delivery.event,
         // In kebab case, as in paths.
         kind: delivery.kind.replace('_', "-"),
-        finished_at: delivery.finished_at,
         delivery_id: delivery.id,
     })
 }

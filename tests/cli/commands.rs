@@ -452,9 +452,10 @@ async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() 
         out(&failed)
     );
     let got = run(&database.url, &["get", &id]).await;
+    assert!(out(&got).starts_with("direct is failure since "), "{}", out(&got));
     assert!(
         out(&got).contains(
-            "direct is failure; executed: unknown\ninternal_error: the gateway has lost it; it may have been executed: poll it, ask the downstream, or send it again under a new key"
+            " s after its submission; executed: unknown\ninternal_error: the gateway has lost it; it may have been executed: poll it, ask the downstream, or send it again under a new key"
         ),
         "{}",
         out(&got)

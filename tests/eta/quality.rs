@@ -1,4 +1,4 @@
-//! Is what callers were told compared with what came, for every finished request?
+//! Is what callers were told compared with what came, for every completed request?
 
 use crate::support::TestDatabase;
 
@@ -11,23 +11,24 @@ async fn quality(database: &TestDatabase, what: &str) -> Option<String> {
         .await
 }
 
-/// Puts the submission of every live request back in time, and ends it.
+const LIVE: &str = "req_status not in ('completed', 'timed_out', 'failure')";
+
+/// Puts the submission of every live request back in time, and answers it.
 async fn ends_after(database: &TestDatabase, seconds: f64) {
-    let (msg, rest) = ("ended by a test", false);
-    database
-        .execute(&format!(
-            "update tidegate.request set submitted_at = clock_timestamp() - interval '{seconds} s'
-             where req_status not in ('completed', 'timed_out', 'failure');
-             select tidegate.fail_internal(
-               array(select id from tidegate.request where req_status not in ('completed', 'timed_out', 'failure')),
-               jsonb_build_object('code', 'test', 'message', '{msg}', 'retryable', {rest}))"
-        ))
-        .await;
+    let submitted = format!("update tidegate.request set submitted_at = clock_timestamp() - interval '{seconds} s'");
+    database.execute(&format!("{submitted} where {LIVE}")).await;
+    database.answer_all().await;
+    assert_eq!(
+        database
+            .number(&format!("select count(*) from tidegate.request where {LIVE}"))
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_end_counts_early_late_and_on_time() {
-    let database = TestDatabase::new().await;
+async fn every_answer_counts_early_late_and_on_time() {
+    let database = TestDatabase::unlimited().await;
     assert_eq!(quality(&database, "mean_error_seconds").await, None);
 
     // Told 3 s each.
@@ -35,8 +36,14 @@ async fn every_end_counts_early_late_and_on_time() {
         database.submit("direct").await;
         ends_after(&database, seconds).await;
     }
+    // An end without an answer says nothing about ETAs.
+    database.request_in("direct", "failure").await;
+    let cancelled = database.submit("direct").await.0;
+    database
+        .execute(&format!("select tidegate.cancel('{cancelled}')"))
+        .await;
 
-    assert_eq!(quality(&database, "requests").await.as_deref(), Some("4"));
+    assert_eq!(quality(&database, "requests").await.as_deref(), Some("6"));
     assert_eq!(quality(&database, "predicted").await.as_deref(), Some("4"));
     // -2, -0.5, +0.5, +10 and a moment each.
     for within in [
@@ -55,7 +62,7 @@ async fn every_end_counts_early_late_and_on_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_share_of_p90s_that_held_counts_those_that_were_stated() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::unlimited().await;
     for (stated, seconds) in [("null", 1.0), ("5000", 4.0), ("5000", 4.5), ("5000", 6.0)] {
         database.submit("direct").await;
         database
@@ -71,7 +78,7 @@ async fn the_share_of_p90s_that_held_counts_those_that_were_stated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn folding_what_is_old_changes_nothing_in_the_view() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::unlimited().await;
     for seconds in [1.0, 2.5, 13.0] {
         database.submit("direct").await;
         ends_after(&database, seconds).await;
@@ -97,7 +104,7 @@ async fn folding_what_is_old_changes_nothing_in_the_view() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_a_month_late_or_before_its_submission_does_no_harm() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::unlimited().await;
     for seconds in [40.0 * 86_400.0, -60.0] {
         let id = database.request_in("direct", "receipt_received").await;
         database
@@ -118,7 +125,7 @@ async fn an_end_a_month_late_or_before_its_submission_does_no_harm() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_of_two_nodes_add_up() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::unlimited().await;
     database
         .execute(
             "select tidegate.count_polls('{direct,input_proof}', '{2,1}', '{5,1}', '{700,0}');

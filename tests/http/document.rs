@@ -311,8 +311,12 @@ fn an_undocumented_answer_is_noticed() {
             "status": 503, "detail": "x", "code": code, "retryable": true, "retry_after_seconds": 1,
         })
     };
-    let ended =
-        |status: &str| json!({"status": status, "job_id": "x", "state": "completed", "executed": "yes", "result": 1});
+    let ended = |status: &str| {
+        json!({
+            "status": status, "job_id": "x", "state": "completed", "executed": "yes",
+            "finished_at": "2026-11-28T12:00:00Z", "result": 1,
+        })
+    };
     let (plain, problem) = ("application/json", "application/problem+json");
 
     assert!(!noticed(Method::GET, "/livez", 200, plain, alive.clone()));

@@ -210,6 +210,8 @@ async fn a_policy_against_its_semantics_is_refused() {
             "semantics = 'at_most_once', hedge_safe = true, hedge_max = 1",
             "at_most_once",
         ),
+        ("retry_on = '{5xx,timeouts}'", "timeouts, which is close to a class"),
+        ("retry_on = '{connections}'", "the classes are timeout, connect"),
         ("retry_on = '{5xx,404}'", "404"),
         ("retry_on = '{4xx}'", "4xx"),
         ("retry_on = '{http_422}'", "http_422"),
