@@ -1,6 +1,6 @@
 //! Checks that a report's data are there before the report is sent: until then, each check snoozes it.
 
-use std::{env, error::Error, time::Duration};
+use std::{env, time::Duration};
 
 use tidegate::{
     Kind, Stages, Submitted, Tidegate,
@@ -25,7 +25,7 @@ impl Readiness for DataAreThere {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> anyhow::Result<()> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
     // At most ten checks at once, and two sends per second, in the whole fleet.
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let worker = tidegate.worker(stages).start().await?;
 
     let Submitted::Accepted(ticket) = tidegate.submit("report", &"May").await? else {
-        return Err("refused".into());
+        anyhow::bail!("refused");
     };
     // The response may come before the receipt: it is kept until then.
     let reference = format!("print job of {}", ticket.id);

@@ -1,6 +1,6 @@
 //! Books each amount exactly once, in the transaction that stores its receipt, although a send may be repeated.
 
-use std::{env, error::Error, time::Duration};
+use std::{env, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use sqlx::{Executor, PgConnection};
@@ -44,7 +44,7 @@ impl Effect for Ledger {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> anyhow::Result<()> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
     tidegate.register(Kind::direct("booking")).await?;
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let worker = tidegate.worker(stages).start().await?;
     for cents in [100, 250, 400] {
         let Submitted::Accepted(ticket) = tidegate.submit("booking", &Booking { cents }).await? else {
-            return Err("refused".into());
+            anyhow::bail!("refused");
         };
         println!(
             "{cents}: {}",

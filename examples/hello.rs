@@ -1,32 +1,32 @@
-//! Submits a payout, sends it with a stage, and waits for its response.
+//! Submits a salary, sends it with a stage, and waits for its response.
 
-use std::{env, error::Error, time::Duration};
+use std::{env, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tidegate::{Kind, Stages, Submitted, Tidegate, request::Request, stage::Sent};
 
 #[derive(Serialize, Deserialize)]
-struct Payout {
+struct Salary {
     to: String,
     cents: u64,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> anyhow::Result<()> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
-    tidegate.register(Kind::direct("payout").rate(20)).await?;
+    tidegate.register(Kind::direct("salary").rate(20)).await?;
 
-    let stages = Stages::new().send("payout", |request: Request<Payout>| async move {
+    let stages = Stages::new().send("salary", |request: Request<Salary>| async move {
         // Call the downstream here, with `request.send_id` as its idempotency key.
-        let Payout { to, cents } = request.payload;
+        let Salary { to, cents } = request.payload;
         Sent::response(format!("paid {cents} cents to {to}"))
     });
     let worker = tidegate.worker(stages).start().await?;
 
     let (to, cents) = ("Ann".to_owned(), 700);
-    let payout = Payout { to, cents };
-    match tidegate.submit("payout", &payout).key("invoice 42").await? {
+    let salary = Salary { to, cents };
+    match tidegate.submit("salary", &salary).key("invoice 42").await? {
         Submitted::Accepted(ticket) | Submitted::Replayed(ticket) => {
             let ended = tidegate.wait(ticket.id, Duration::from_secs(30)).await?;
             println!("{}", ended.response::<String>()?);

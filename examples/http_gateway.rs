@@ -3,7 +3,7 @@
 //!
 //! `curl -i -d '"7 to Ann"' -H 'Content-Type: application/json' -H 'Idempotency-Key: a' http://127.0.0.1:PORT/transfers`
 
-use std::{env, error::Error, time::Duration};
+use std::{env, time::Duration};
 
 use axum::{
     Json, Router,
@@ -61,7 +61,7 @@ async fn read(State(tidegate): State<Tidegate>, Path(id): Path<Uuid>) -> Respons
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> anyhow::Result<()> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
     tidegate.register(Kind::direct("transfer").rate(50)).await?;

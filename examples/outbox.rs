@@ -1,20 +1,20 @@
 //! Submits a request in the transaction that writes the order it is for: the database has both, or neither.
 
-use std::{env, error::Error};
+use std::env;
 
 use serde_json::json;
 use sqlx::{Executor, PgPool};
 use tidegate::{Kind, Submitted, Tidegate, request::RequestId};
 
 /// Writes an order and submits its shipment; commits both, or rolls both back.
-async fn order(tidegate: &Tidegate, pool: &PgPool, commits: bool) -> Result<RequestId, Box<dyn Error>> {
+async fn order(tidegate: &Tidegate, pool: &PgPool, commits: bool) -> anyhow::Result<RequestId> {
     let mut transaction = pool.begin().await?;
     transaction
         .execute("insert into shop_order (item) values ('a book')")
         .await?;
     let payload = json!({ "to": "Ann", "item": "a book" });
     let Submitted::Accepted(ticket) = tidegate.submit("shipment", &payload).within(&mut transaction).await? else {
-        return Err("refused: the transaction rolls back when it is dropped".into());
+        anyhow::bail!("refused: the transaction rolls back when it is dropped");
     };
     if commits {
         transaction.commit().await?;
@@ -25,7 +25,7 @@ async fn order(tidegate: &Tidegate, pool: &PgPool, commits: bool) -> Result<Requ
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> anyhow::Result<()> {
     let pool = PgPool::connect(&env::var("DATABASE_URL")?).await?;
     pool.execute("create table if not exists shop_order (item text not null)")
         .await?;

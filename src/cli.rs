@@ -43,6 +43,7 @@ use crate::{
     embedded_postgres,
     request::RequestId,
     store::Store,
+    telemetry::LogArgs,
 };
 
 /// A request relay on PostgreSQL: takes requests, checks them, sends them on no faster than the downstream allows,
@@ -67,6 +68,8 @@ pub struct Cli {
 struct GlobalArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    logs: LogArgs,
     /// Print JSON, if the command prints rows or figures
     #[arg(long, global = true)]
     json: bool,
@@ -146,15 +149,14 @@ enum Command {
 }
 
 impl Cli {
-    /// The log filter unless `RUST_LOG` is set.
-    #[must_use]
-    pub fn default_log_filter(&self) -> &'static str {
-        match self.command {
+    /// Starts logging, as much as the command needs unless the options say otherwise.
+    pub fn start_logs(&self) {
+        self.global.logs.start(match self.command {
             Command::Serve(_) => "info",
             // The schema's own warnings, such as a role that this user may not make.
             Command::Migrate(_) => "warn,sqlx::postgres::notice=warn",
             _ => "warn",
-        }
+        });
     }
 
     /// Runs the command and returns its exit code.

@@ -11,7 +11,7 @@ use tidegate::{
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    tidegate::telemetry::start(cli.default_log_filter());
+    cli.start_logs();
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {

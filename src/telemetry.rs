@@ -1,4 +1,4 @@
-//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Metrics: [`metrics`].
+//! Logs, to stderr. Metrics: [`metrics`].
 //!
 //! The reader may go: a collector of logs ends, a pipe is closed. That costs lines, and ends no process.
 
@@ -10,31 +10,51 @@ use std::{
     io::{Write, stderr, stdout},
 };
 
-/// Starts logging. Called once, by binaries.
+/// How a program logs.
 #[cfg(feature = "cli")]
-pub fn start(default_filter: &str) {
-    use std::io::IsTerminal;
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogArgs {
+    /// Which lines are logged on standard error: a level (error, warn, info, debug, trace), or levels by module, such as
+    /// `info,tidegate::worker=debug`
+    #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", value_parser = log_filter)]
+    log: Option<String>,
 
-    use tracing_subscriber::EnvFilter;
+    /// How they are written
+    #[arg(long, global = true, env = "TIDEGATE_LOG_FORMAT", default_value = "text", value_parser = ["text", "json"])]
+    log_format: String,
+}
 
-    // The store logs an outage of the database; the pool and the server's notices would repeat that for each
-    // connection.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        EnvFilter::new(format!(
-            "sqlx_core::pool=error,sqlx::postgres::notice=error,{default_filter}"
-        ))
-    });
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        // A line that cannot be written would be reported on stderr, too, and that panics.
-        .log_internal_errors(false)
-        .with_writer(stderr)
-        .with_ansi(stderr().is_terminal());
-    if std::env::var("TIDEGATE_LOG").is_ok_and(|format| format == "json") {
-        logs.json().init();
-    } else {
-        logs.init();
+#[cfg(feature = "cli")]
+impl LogArgs {
+    /// Starts logging, by the program's own filter unless another is asked for. Called once, by binaries.
+    pub fn start(&self, default_filter: &str) {
+        use std::io::IsTerminal;
+
+        // The store logs an outage of the database; the pool and the server's notices would repeat that for each
+        // connection.
+        let default_filter = format!("sqlx_core::pool=error,sqlx::postgres::notice=error,{default_filter}");
+        let asked = self.log.as_deref().filter(|filter| !filter.is_empty());
+        let logs = tracing_subscriber::fmt()
+            .with_env_filter(asked.unwrap_or(&default_filter))
+            // A line that cannot be written would be reported on stderr, too, and that panics.
+            .log_internal_errors(false)
+            .with_writer(stderr)
+            .with_ansi(stderr().is_terminal());
+        if self.log_format == "json" {
+            logs.json().init();
+        } else {
+            logs.init();
+        }
     }
+}
+
+/// A filter that can be understood, or none.
+#[cfg(feature = "cli")]
+fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
+    tracing_subscriber::EnvFilter::builder()
+        .parse(text)
+        .map(|_| text.to_owned())
 }
 
 /// Writes a line to stdout, such as the address that a parent process waits for.

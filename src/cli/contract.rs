@@ -1,40 +1,46 @@
 //! `tidegate contract`
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
 
 use super::{GlobalArgs, exit_code, table::or_dash};
-use crate::request::JsonText;
-
-/// The contract of the example's kinds in their first configuration.
-const EXAMPLE: &str = include_str!("contract/example.json");
+use crate::{request::JsonText, store::Store};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Contract {
     /// Compare a contract with the database, and show each observed value and its bound
     #[command(after_help = "Exit status: 0 everything holds, 3 something does not, 1 error.")]
     Check {
-        /// A JSON array of assertions [default: the contract of the example's kinds]
+        /// A JSON array of assertions [default: the contract that `show` prints]
         file: Option<PathBuf>,
         /// Also store the observed values as the baseline of later checks, which shows them, and which bounds may be
         /// relative to
         #[arg(long)]
         record: bool,
     },
-    /// Print the contract of the example's kinds, as a template
+    /// Print the contract that the policies of all kinds state now, to keep and to change
     Show,
 }
 
 impl Contract {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
-        let Self::Check { file, record } = self else {
-            outln!("{}", EXAMPLE.trim_end());
-            return Ok(ExitCode::SUCCESS);
-        };
-        let assertions = read(file)?;
         let connected = global.connect(1).await?;
+        let (file, record) = match self {
+            Self::Check { file, record } => (file, record),
+            Self::Show => {
+                outln!("{}", of_kinds(&connected.store).await?);
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
+        let assertions = match file {
+            Some(file) => read(&file)?,
+            None => serde_json::from_str(&of_kinds(&connected.store).await?)?,
+        };
         let rows = if record {
             connected.store.contract_record(&assertions).await?
         } else {
@@ -69,11 +75,13 @@ impl Contract {
     }
 }
 
-fn read(file: Option<PathBuf>) -> anyhow::Result<JsonText> {
-    let Some(file) = file else {
-        return Ok(serde_json::from_str(EXAMPLE)?);
-    };
+async fn of_kinds(store: &Store) -> anyhow::Result<String> {
+    let assertions = store.contract_of_kinds().await?;
+    Ok(format!("[\n  {}\n]", assertions.join(",\n  ")))
+}
+
+fn read(file: &Path) -> anyhow::Result<JsonText> {
     let name = file.display();
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the contract {name}"))?;
     serde_json::from_str(&text).map_err(|error| anyhow!("{name} is not JSON: {error}"))
 }

@@ -164,16 +164,17 @@ pub(super) async fn submit_batch(
         api.node.metrics.submitted(&kind, one);
     }
     let answer = answer(&kind, submitted, |retry_after| {
-        api.node.gates.in_turn(&kind, submitter, retry_after, payloads.len())
+        let gates = &api.node.gates;
+        let retry_after = gates.in_turn(&kind, submitter, retry_after, payloads.len());
+        gate_closed(retry_after, gates.of_submission(&kind, submitter, true).as_ref())
     });
     Ok(answer?)
 }
 
-/// `in_turn` spreads the times at which refused callers submit again.
 fn answer(
     kind: &str,
     submitted: Vec<Submitted>,
-    in_turn: impl FnOnce(RetryAfter) -> RetryAfter,
+    refused: impl FnOnce(RetryAfter) -> Problem,
 ) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
     let mut etas = Vec::with_capacity(submitted.len());
@@ -182,7 +183,7 @@ fn answer(
         replayed &= matches!(one, Submitted::Replayed(_));
         let ticket = match one {
             Submitted::Accepted(ticket) | Submitted::Replayed(ticket) => ticket,
-            Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
+            Submitted::Refused { retry_after } => return Err(refused(retry_after)),
         };
         job_ids.push(ticket.id);
         etas.extend(ticket.eta);

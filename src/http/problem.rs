@@ -52,6 +52,10 @@ pub(super) struct ProblemDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     state: Option<Status>,
+    /// Of a 429: the gate that is closed, by its queue, as `kind` and the name, or as `submitter` for the caller's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    gate: Option<String>,
 }
 
 /// The codes of all classes.
@@ -75,6 +79,7 @@ pub struct Problem {
     detail: String,
     retry_after: Option<RetryAfter>,
     state: Option<Status>,
+    gate: Option<String>,
 }
 
 impl Class {
@@ -85,6 +90,7 @@ impl Class {
             detail: detail.into(),
             retry_after: self.retry_after,
             state: None,
+            gate: None,
         }
     }
 
@@ -99,6 +105,7 @@ impl Class {
             retryable: self.retryable,
             retry_after_seconds: retry_after,
             state: None,
+            gate: None,
         }
     }
 }
@@ -115,6 +122,12 @@ impl Problem {
         self.state = Some(state);
         self
     }
+
+    /// Names the gate that is closed.
+    pub(super) fn at(mut self, gate: Option<&str>) -> Self {
+        self.gate = gate.map(str::to_owned);
+        self
+    }
 }
 
 impl IntoResponse for Problem {
@@ -122,6 +135,7 @@ impl IntoResponse for Problem {
         let headers = [(CONTENT_TYPE, "application/problem+json")];
         let document = ProblemDocument {
             state: self.state,
+            gate: self.gate,
             ..self.class.document(self.detail, self.retry_after)
         };
         (self.class.status, self.retry_after, headers, Json(document)).into_response()

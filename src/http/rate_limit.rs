@@ -45,7 +45,7 @@ pub(super) async fn at_gate(
     {
         api.node.metrics.refused_from_memory(&kind);
         let opens_in = RetryAfter::seconds(refusal.seconds);
-        let mut response = gate_closed(opens_in).into_response();
+        let mut response = gate_closed(opens_in, Some(&refusal.gate)).into_response();
         add_headers(response.headers_mut(), &refusal.gate, Some(opens_in));
         if !body::discard(request, api.node.options.http.body_limit).await {
             // The rest of the body would be read as the next request.
@@ -69,12 +69,7 @@ pub(super) async fn at_gate(
 
 /// `opens_in`: set when the gate refuses; when it is expected to open.
 fn add_headers(headers: &mut HeaderMap, gate: &GateRow, opens_in: Option<RetryAfter>) {
-    // A submitter's name may have any characters, and the submitter knows it.
-    let name = if gate.submitter.is_some() {
-        "submitter"
-    } else {
-        &gate.name
-    };
+    let name = gate.public_name();
     let high_water = gate.high_water;
     let (room, whole_in) = match opens_in {
         Some(opens_in) => (0, Some(opens_in.as_secs())),

@@ -27,7 +27,7 @@ use crate::{
     error::StoreError,
     request::JsonText,
     retry_after::RetryAfter,
-    store::{Admission, SameKey, Submission, Submitted},
+    store::{Admission, GateRow, SameKey, Submission, Submitted},
 };
 
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -184,15 +184,22 @@ pub(super) async fn submit(
             let answer = answers::answer(ended.unwrap_or(outlook));
             Ok(wait.applied((replayed, location, answer)))
         }
-        Submitted::Refused { retry_after } => Err(gate_closed(retry_after).into()),
+        Submitted::Refused { retry_after } => {
+            let gate = api.node.gates.of_submission(&kind, caller.submitter(), true);
+            Err(gate_closed(retry_after, gate.as_ref()).into())
+        }
     }
 }
 
-/// The answer of a closed gate, with the time to submit again.
-pub(super) fn gate_closed(retry_after: RetryAfter) -> Problem {
+/// The answer of a closed gate, with the time to submit again. It names the gate that is closed by the node's copy.
+pub(super) fn gate_closed(retry_after: RetryAfter, gate: Option<&GateRow>) -> Problem {
     let seconds = retry_after.as_secs();
-    let detail = format!("nothing was stored; submit again in {seconds} s");
-    GATE_CLOSED.because(detail).after(retry_after)
+    let gate = gate.filter(|gate| !gate.accepting).map(GateRow::public_name);
+    let detail = match gate {
+        Some(gate) => format!("gate \"{gate}\" is closed; nothing was stored; submit again in {seconds} s"),
+        None => format!("nothing was stored; submit again in {seconds} s"),
+    };
+    GATE_CLOSED.because(detail).after(retry_after).at(gate)
 }
 
 /// The problem for a failed submission. An unknown kind is named as in the path.

@@ -139,6 +139,15 @@ pub struct Slice {
 }
 
 impl Store {
+    /// The contract that the policies of all kinds state now, one assertion each.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn contract_of_kinds(&self) -> Result<Vec<String>> {
+        run!(self, fetch_all query_scalar "contract_of_kinds.sql"())
+    }
+
     /// Compares a contract, a JSON array of assertions, with the database: `tidegate.contract_check`.
     ///
     /// # Errors

@@ -164,6 +164,18 @@ pub struct GateRow {
     pub keyed: Vec<String>,
 }
 
+impl GateRow {
+    /// Its name for callers. A submitter's name may have any characters, and the submitter knows it.
+    #[must_use]
+    pub fn public_name(&self) -> &str {
+        if self.submitter.is_some() {
+            "submitter"
+        } else {
+            &self.name
+        }
+    }
+}
+
 impl Store {
     /// The gate of a name, or all, those of queues first: `tidegate.gate_overview`.
     ///

@@ -53,7 +53,7 @@ async fn submit_keyed(database: &TestDatabase, key: &str, payload: &str) -> Stri
 #[tokio::test(flavor = "multi_thread")]
 async fn the_contract_of_the_example_holds_on_the_shipped_defaults_and_after_traffic() {
     let database = TestDatabase::unlimited().await;
-    let contract: Value = serde_json::from_str(include_str!("../../src/cli/contract/example.json")).unwrap();
+    let contract: Value = serde_json::from_str(include_str!("example_contract.json")).unwrap();
 
     let rows = check(&database, &contract).await;
     assert!(rows.len() > 30, "{rows:?}");

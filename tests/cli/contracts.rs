@@ -40,8 +40,29 @@ async fn the_contract_of_the_example_passes_on_a_fresh_database() {
     let rows: Value = serde_json::from_slice(&kept.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 44);
     assert_eq!(rows[0]["type"], "timeout_upper_bound");
+    assert_eq!(rows[0]["kind"], "direct");
     assert_eq!(rows[0]["observed"], "2245250 ms");
     assert_eq!(rows[0]["holds"], true);
+
+    // The usual contract of any kind; the kept one notices a change.
+    let added = run(&database.url, &["kind", "add", "payout", "--flow", "direct"]).await;
+    assert!(added.status.success(), "{}", err(&added));
+    let kept = run(&database.url, &["contract", "check"]).await;
+    assert!(out(&kept).trim_end().ends_with("all 53 hold"), "{}", out(&kept));
+    let change = [
+        "config",
+        "set",
+        "direct.tx.dedup_window",
+        "2 days",
+        "direct.retention",
+        "2 days",
+    ];
+    let changed = run(&database.url, &change).await;
+    assert!(changed.status.success(), "{}", err(&changed));
+    let violated = run(&database.url, &["contract", "check", &file]).await;
+    assert_eq!(violated.status.code(), Some(3), "{}", out(&violated));
+    let kept = run(&database.url, &["contract", "check"]).await;
+    assert_eq!(kept.status.code(), Some(0), "{}", out(&kept));
 }
 
 #[tokio::test(flavor = "multi_thread")]

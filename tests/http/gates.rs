@@ -72,6 +72,14 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
             .header("idempotency-key", "l")
             .header("tidegate-not-before", later);
         assert_refused(&answer(delayed).await, 12);
+        eventually("the node has heard which gate it is", || async {
+            let refused = api.post(&path, &json!({})).await;
+            refused.body["gate"] == "tx"
+                && refused
+                    .detail()
+                    .starts_with("gate \"tx\" is closed; nothing was stored")
+        })
+        .await;
     }
 
     database

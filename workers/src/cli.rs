@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use humantime::parse_duration;
 use reqwest::Url;
-use tidegate::{config::DatabaseArgs, worker::WorkerOptions};
+use tidegate::{config::DatabaseArgs, telemetry::LogArgs, worker::WorkerOptions};
 use tidegate_workers::{
     http_stage::{HeaderLine, HttpOptions},
     simulate::SimulateOptions,
@@ -13,11 +13,13 @@ use tidegate_workers::{
 
 /// Runs ready-made stages for Tidegate.
 ///
-/// Durations are written with their unit: 200ms, 5s, 1m. `RUST_LOG` filters the log on standard error. The first
-/// SIGTERM or Ctrl-C stops gracefully, the second at once.
+/// Durations are written with their unit: 200ms, 5s, 1m. The first SIGTERM or Ctrl-C stops gracefully, the second at
+/// once.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) logs: LogArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

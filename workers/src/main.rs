@@ -14,7 +14,7 @@ use tidegate::{
     shutdown,
     stage::Stages,
     store::Store,
-    telemetry::{self, metrics::Metrics, print_err, print_out, with_causes},
+    telemetry::{metrics::Metrics, print_err, print_out, with_causes},
     worker::{self, WorkerError},
 };
 use tidegate_workers::{
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
         command => {
-            telemetry::start("info");
+            cli.logs.start("info");
             run(command)
         }
     };

@@ -3,13 +3,15 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use tidegate::{embedded_postgres, telemetry};
+use tidegate::{embedded_postgres, telemetry::LogArgs};
 use tidegate_faults::{booker::Booker, options::Options, receiver::Receiver, run};
 
 /// Breaks a running Tidegate on purpose, and checks afterwards that every promise held.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
+    #[command(flatten)]
+    logs: LogArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -33,13 +35,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let cli = Cli::parse();
     // The callers' own connections have only injected faults.
-    telemetry::start("warn,sqlx=error");
+    cli.logs.start("warn,sqlx=error");
     let done = tokio::runtime::Runtime::new()
         .map_err(anyhow::Error::from)
         .and_then(|runtime| {
             runtime.block_on(async {
-                match Cli::parse().command {
+                match cli.command {
                     Command::Run(options) => Ok(run::run(options).await?.holds()),
                     Command::Booker(booker) => booker.run().await.map(|()| true),
                     Command::Receiver(receiver) => receiver.run().await.map(|()| true),

@@ -17,6 +17,7 @@ use tidegate::{
     config::{DatabaseArgs, DatabaseLocation},
     database::PoolSettings,
     store::Store,
+    telemetry::LogArgs,
 };
 use tidegate_fhevm::{config::Config, request::Family};
 
@@ -28,7 +29,7 @@ const INIT: &str = "run `tidegate-fhevm init` first";
 
 /// The relayer of the fhEVM gateway, on Tidegate.
 ///
-/// `RUST_LOG` filters the log on standard error. The first SIGTERM or Ctrl-C stops gracefully, the second at once.
+/// The first SIGTERM or Ctrl-C stops gracefully, the second at once.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
@@ -80,6 +81,8 @@ impl Command {
 pub(crate) struct GlobalArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    pub(crate) logs: LogArgs,
     /// The configuration; each of its keys is also a variable, such as `TIDEGATE_FHEVM__GATEWAY__CHAIN_ID`
     /// [default:
     /// fhevm.toml, if it is there]

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Parser;
 use tidegate::{
     embedded_postgres,
-    telemetry::{self, print_err, with_causes},
+    telemetry::{print_err, with_causes},
 };
 
 use crate::cli::{Cli, Command};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
         command => {
-            telemetry::start("info");
+            global.logs.start("info");
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
             runtime
                 .context("cannot start the runtime")

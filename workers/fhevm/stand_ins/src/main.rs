@@ -5,10 +5,19 @@ mod demo;
 mod sdk;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use tidegate::telemetry::LogArgs;
 
 /// Runs the real programs of the relayer against chains, contracts, a coprocessor and a KMS of its own.
 #[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    logs: LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
 enum Command {
     /// Run 200 requests through two API nodes and two workers, with a kill and a reorganisation on the way
     Demo,
@@ -18,8 +27,9 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tidegate::telemetry::start("warn");
-    match Command::parse() {
+    let cli = Cli::parse();
+    cli.logs.start("warn");
+    match cli.command {
         Command::Demo => demo::run().await.context("the demo has failed"),
         Command::Sdk => sdk::run().await.context("the SDK's flows have failed"),
     }
