@@ -105,7 +105,12 @@ impl DatabaseLocation {
             .await
             .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
         let store = Store::new(pool);
-        store.check_ready().await?;
+        let ready = store.check_ready().await;
+        if self.is_embedded() {
+            ready.with_context(|| format!("the private database {} (DATABASE_URL names another)", self.url))?;
+        } else {
+            ready?;
+        }
         Ok(store)
     }
 

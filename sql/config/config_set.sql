@@ -3,7 +3,7 @@
 --   min_seconds, max_seconds, safety_margin          of every Retry-After
 --   response_backoff                                 all its rows: 0s=4,60s=10,120s=30
 --   readiness_check_seconds, tx_confirmation_ms      nominal times of every kind, or of one: KIND.…
---   KIND_processing_seconds                          nominal processing time of a kind (also KIND.processing_seconds)
+--   KIND_processing_seconds                          nominal processing time of a kind (also KIND.processing_ms)
 --   KIND.eta, KIND.deadline, KIND.retention …        what else a kind has
 --   KIND.STAGE.attempts …                            every column of a policy
 --   QUEUE.per_seconds, QUEUE.burst                   rate of a tx queue; none for no limit, 0 to stop

@@ -33,7 +33,8 @@ begin
     select v_plan || jsonb_agg(jsonb_build_object(
       'table_name', c.table_name, 'row_key', c.row_key, 'column_name', c.column_name, 'name', c.name,
       'value', case when m.type is null then v_change.value
-        else tidegate_internal.config_literal(c.name, m, v_change.value) end,
+        else tidegate_internal.config_literal(c.name, case when v_change.name ~ '[.](processing|readiness)_ms$'
+          then jsonb_populate_record(m, '{"unit": "ms", "factor": 1}') else m end, v_change.value) end,
       'given', left(coalesce(v_change.value #>> '{}', 'none'), 100)
     ))
     into v_plan

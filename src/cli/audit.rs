@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
@@ -24,6 +24,12 @@ pub(super) enum Audit {
                             Exit status: 0 nothing is wrong, 3 something is, 1 error."
     )]
     Replay(Replay),
+}
+
+/// What a step's detail may have.
+#[derive(Deserialize)]
+struct Coded {
+    code: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -121,7 +127,7 @@ fn print(id: RequestId, steps: &[AuditStep], findings: usize) {
             or_dash(step.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true))),
             or_dash(step.after_seconds.map(|after| format!("{after:+.3} s"))),
             format!("{from} → {}", or_dash(step.to_status.as_ref())),
-            or_dash(step.cause.as_ref()),
+            cause(step),
             or_dash(step.attempt),
             or_dash(step.worker.as_ref()),
             notes(step),
@@ -136,6 +142,16 @@ fn print(id: RequestId, steps: &[AuditStep], findings: usize) {
         0 => outln!("nothing is wrong"),
         1 => outln!("1 finding"),
         findings => outln!("{findings} findings"),
+    }
+}
+
+/// The cause, with the code of the error if there is one.
+fn cause(step: &AuditStep) -> String {
+    let detail = step.detail.as_ref();
+    let code = detail.and_then(|detail| serde_json::from_str::<Coded>(detail.get()).ok()?.code);
+    match (&step.cause, code) {
+        (Some(cause), Some(code)) if *cause != code => format!("{cause}: {code}"),
+        (cause, _) => or_dash(cause.as_ref()),
     }
 }
 

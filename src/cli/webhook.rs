@@ -1,6 +1,10 @@
 //! `tidegate webhook`
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -9,7 +13,12 @@ use super::{
     Connected, GlobalArgs,
     table::{or_dash, time},
 };
-use crate::{request::RequestId, store::Store, telemetry::print_err};
+use crate::{
+    request::RequestId,
+    store::Store,
+    telemetry::print_err,
+    webhook::{Reach, reach},
+};
 
 /// Deliveries made due again in one transaction.
 const BATCH: i32 = 1000;
@@ -116,6 +125,12 @@ impl Hosts {
                     ""
                 };
                 outln!("{done} {host}{reach}");
+                if !allow_private && is_not_public(&host) {
+                    print_err(format_args!(
+                        "nothing will be delivered there: {host} is no address of the Internet; for a receiver in your own \
+                         network remove it, and add it with --allow-private"
+                    ));
+                }
                 if new {
                     print_err(format_args!(
                         "its receiver checks signatures with the secret of all hosts, or with one of its own: \
@@ -209,4 +224,12 @@ async fn redeliver(store: &Store, id: Option<RequestId>) -> anyhow::Result<ExitC
     }
     outln!("{total} due again");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a host of the list is an address, with or without a port, or a name, that only this machine or network has.
+fn is_not_public(host: &str) -> bool {
+    let name = host.split(':').next().unwrap_or_default();
+    let address = host.parse().map(|socket: SocketAddr| socket.ip());
+    let address = address.or_else(|_| host.trim_matches(['[', ']']).parse::<IpAddr>());
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| reach(address) != Reach::Public)
 }

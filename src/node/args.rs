@@ -100,7 +100,7 @@ fn raise_file_limit(connections: usize) {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(256);
     match file_limit::raise(wanted) {
         Ok(limit) if limit >= wanted => {}
-        Ok(limit) => tracing::warn!(
+        Ok(limit) => tracing::info!(
             limit,
             connections,
             "the system allows fewer open files than --connection-limit needs: callers beyond it will have to wait"

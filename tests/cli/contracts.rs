@@ -258,6 +258,16 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
 
+    let retried = database.submit("direct").await;
+    database
+        .execute(
+            r#"select tidegate.settle_retry(array[c.lease], array['{"code": "http_503", "message": "busy"}'::jsonb])
+               from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#,
+        )
+        .await;
+    let sound = run(&database.url, &["audit", "replay", &retried.0.to_string()]).await;
+    assert!(out(&sound).contains("send_retried: http_503"), "{}", out(&sound));
+
     database
         .execute(&format!(
             "insert into tidegate.stored_event

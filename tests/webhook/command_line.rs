@@ -48,6 +48,17 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
 
     let refused = complain(&database, &["submit", "direct", "--callback-url", &url]).await;
     assert!(refused.contains("webhook hosts add"), "{refused}");
+    for (host, is_warned_of) in [
+        (&*host, true),
+        ("localhost", true),
+        ("[::1]", true),
+        ("hooks.example.com", false),
+    ] {
+        let added = tidegate(&database, &["webhook", "hosts", "add", host]).await;
+        let warned = String::from_utf8_lossy(&added.stderr).contains("nothing will be delivered there");
+        assert_eq!(warned, is_warned_of, "{host}: {added:?}");
+        say(&database, &["webhook", "hosts", "remove", host]).await;
+    }
     let added = say(&database, &["webhook", "hosts", "add", &host, "--allow-private"]).await;
     assert!(added.contains(&format!("allowed {host}")), "{added}");
     let listed = say(&database, &["webhook", "hosts", "list"]).await;
