@@ -15,6 +15,7 @@ mod explain;
 mod fail;
 mod gate;
 mod get;
+mod history;
 mod init;
 mod key;
 mod kind;
@@ -125,6 +126,8 @@ enum Command {
     Resolve(resolve::Resolve),
     /// Show requests, queues and workers
     Status,
+    /// Show the last day of a kind or a queue by the minute
+    History(history::History),
     /// Fail a live request as an internal error, whatever its status
     Fail(fail::Fail),
     /// Stop claims from a queue, everywhere; held requests go on
@@ -185,6 +188,7 @@ impl Cli {
             Command::Unresolved(command) => command.run(global).await,
             Command::Resolve(command) => command.run(global).await,
             Command::Status => status::run(global).await,
+            Command::History(command) => command.run(global).await,
             Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,
             Command::Resume(queues) => queues.set_paused(global, false).await,

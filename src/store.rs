@@ -52,6 +52,7 @@ mod configuration;
 mod connections;
 mod errors;
 mod gates;
+mod history;
 mod installation;
 mod keys;
 mod kinds;
@@ -75,8 +76,8 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
-    answers::*, audits::*, claims::*, configuration::*, gates::*, installation::*, keys::*, kinds::*, lists::*,
-    news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*,
+    answers::*, audits::*, claims::*, configuration::*, gates::*, history::*, installation::*, keys::*, kinds::*,
+    lists::*, news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*,
     submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };
 use self::{

@@ -96,7 +96,7 @@ begin
   if tg_when = 'AFTER' then
     foreach v_table in array array[
       'finish_sample', 'answer_sample', 'kind_pace', 'eta_quality_total', 'poll_count', 'call_sample', 'call_second',
-      'call_total', 'submission_sample', 'transition_minute', 'retention_walk'
+      'call_total', 'call_minute', 'submission_sample', 'transition_minute', 'retention_walk'
     ] loop
       execute format('delete from tidegate.%I where kind = $1', v_table) using old.name;
     end loop;

@@ -1,8 +1,7 @@
 -- fold_counts: One batch of a maintenance duty: folds the append-only count deltas into one row per kind and status.
 --
 -- Also counts transitions by the minute, and submissions with their replays; folds drains by the second, and deletes
--- what is older than the longest window in use: ten minutes, of transitions an hour and five minutes. Returns how many
--- deltas it folded.
+-- what is older than the longest window in use, ten minutes. Returns how many deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -77,7 +76,6 @@ begin
   insert into tidegate.queue_drain (queue, at, drained, held_ms)
   select t.queue, date_trunc('second', t.at), sum(t.drained), sum(t.held_ms) from taken as t group by 1, 2;
   delete from tidegate.queue_drain as d where d.at < tidegate.clock() - interval '10 minutes';
-  delete from tidegate.transition_minute as m where m.minute < tidegate.clock() - interval '65 minutes';
   -- The last row of a kind has the value from which its counter goes on.
   delete from tidegate.submission_sample as s
   where s.at < tidegate.clock() - interval '10 minutes'

@@ -39,6 +39,7 @@ begin
     ['take_samples', 'select tidegate.take_samples() = 10000'],
     ['fold_counts', 'select tidegate.fold_counts() = 10000'],
     ['fold_calls', 'select tidegate.fold_calls() = 10000'],
+    ['note_minutes', 'select null from tidegate.note_minutes()'],
     ['adjust_policies', 'select null from tidegate.adjust_policies()'],
     ['expire_keys', 'select more from tidegate.expire_keys()'],
     ['expire_webhooks', 'select tidegate.expire_webhooks() = 1000'],

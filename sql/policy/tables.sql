@@ -112,6 +112,17 @@
 --   hedges: Further calls made for the same attempts.
 --   latency_ms: How long some of them took, milliseconds.
 
+-- table call_minute: Calls by the minute, for a day; written by note_minutes, read by kind_history.
+--   kind: The kind.
+--   stage: The stage.
+--   minute: The minute.
+--   calls: Calls reported: attempts, hedges not counted.
+--   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
+--   timeouts: Calls that took too long.
+--   retries: Calls that will be made again.
+--   p50_ms: Median of what some of them took, milliseconds.
+--   p99_ms: 99th percentile of that.
+
 -- table call_total: Calls in all, one row per kind and stage; written by maintenance.
 --   kind: The kind.
 --   stage: The stage.

@@ -83,6 +83,7 @@ begin
   delete from tidegate.queue_sample as s where s.queue = old.name;
   delete from tidegate.queue_pace as p where p.queue = old.name;
   delete from tidegate.queue_drain as d where d.queue = old.name;
+  delete from tidegate.queue_minute as m where m.queue = old.name;
   return old;
 end;
 $$;

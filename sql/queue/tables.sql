@@ -20,6 +20,12 @@
 
 -- index queue_drain_at_idx: Serves queue_drain_rate: the drains of the last minutes.
 
+-- table queue_minute: Queues by the minute, for a day; written by note_minutes, read by queue_history.
+--   queue: The queue.
+--   minute: The minute.
+--   depth: Its messages when the minute was noted.
+--   drained: Messages that left it in the minute.
+
 -- table queue_survey: The waiting messages of a deep queue, by stretches; written by survey_queue.
 --   queue: The queue.
 --   stretch: Its first message number divided by 16384.

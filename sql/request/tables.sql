@@ -116,7 +116,7 @@
 --   submitted: How many of these were submitted.
 --   from_status: The status that as many left; null: none.
 
--- table transition_minute: Transitions by minute, for 65 minutes; read transition_rate instead.
+-- table transition_minute: Transitions by minute, for a day; read transition_rate and kind_history instead.
 --   kind: The kind.
 --   req_status: The status that they led to.
 --   minute: The minute in which fold_counts counted them.

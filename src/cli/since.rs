@@ -23,9 +23,16 @@ impl Since {
     /// The point in time, if there is one, by the database's clock.
     pub(super) async fn resolve(since: Option<Self>, store: &Store) -> Result<Option<DateTime<Utc>>> {
         Ok(match since {
-            Some(Self::Ago(ago)) => Some(store.time_ago(ago).await?),
-            Some(Self::At(at)) => Some(at),
+            Some(since) => Some(since.at(store).await?),
             None => None,
         })
+    }
+
+    /// The point in time, by the database's clock.
+    pub(super) async fn at(self, store: &Store) -> Result<DateTime<Utc>> {
+        match self {
+            Self::Ago(ago) => store.time_ago(ago).await,
+            Self::At(at) => Ok(at),
+        }
     }
 }

@@ -123,12 +123,75 @@ async fn transitions_are_shown_by_minute_for_an_hour() {
         database.column(&rates).await,
         [&["01:01:00 direct processing 1 0.2"], &later[..]].concat()
     );
-    move_clock(&database, &began, "70 minutes").await;
-    database.execute("select tidegate.fold_counts()").await;
+    move_clock(&database, &began, "24 hours 30 minutes").await;
+    database.execute("select tidegate.note_minutes()").await;
     assert_eq!(
         database.number("select count(*) from tidegate.transition_minute").await,
         1
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
+    let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
+    database
+        .execute("update public.test_clock set at = date_trunc('minute', at)")
+        .await;
+    let began = database.value("select at from public.test_clock").await;
+    let began = began.as_str();
+    move_clock(&database, began, "10 seconds").await;
+    for _ in 0..4 {
+        database.submit("direct").await;
+    }
+    database.execute("select tidegate.note_minutes()").await;
+    database.answer_all().await;
+    database.submit("direct").await;
+    database.request_in("direct", "failure").await;
+    // Reported late, and not folded yet: in the minute all the same.
+    let calls = "insert into tidegate.call_sample (
+            kind, stage, at, requests, calls, failures, timeouts, retries, slow, hedges, latency_ms
+        ) values ('direct', 'tx', tidegate.clock(), 1, 3, 2, 1, 2, 0, 0, '{10,20,900}')";
+    database.execute(calls).await;
+    database.execute("select tidegate.fold_counts()").await;
+
+    let kind = format!(
+        "select date_trunc('second', minute - '{began}') || concat_ws(' ', '', completed, failed, timed_out, checks, sends, failed_sends,
+           retries, coalesce(p50_ms, -1), coalesce(p99_ms, -1))
+         from tidegate.kind_history where kind = 'direct'"
+    );
+    let queue = format!(
+        "select date_trunc('second', minute - '{began}') || concat_ws(' ', '', depth, drained)
+         from tidegate.queue_history where queue = 'tx'"
+    );
+    assert_eq!(database.column(&kind).await, ["00:00:00 4 1 0 0 0 0 0 -1 -1"]);
+    assert_eq!(database.column(&queue).await, ["00:00:00 4 0"]);
+
+    move_clock(&database, began, "65 seconds").await;
+    database.execute("select tidegate.note_minutes()").await;
+    let sends = "select sum(calls) from tidegate.call_sample where kind = 'direct' and stage = 'tx'";
+    let sends = database.number(sends).await;
+    let noted = database.column(&kind).await;
+    assert_eq!(noted, [format!("00:00:00 4 1 0 0 {sends} 2 2 -1 -1")]);
+    assert_eq!(database.column(&queue).await, ["00:01:00 1 0", "00:00:00 4 4"]);
+    // Again, when they are folded: the same, with the latencies; and no minute twice.
+    for _ in 0..2 {
+        database
+            .execute("select tidegate.fold_calls(); update tidegate.call_minute set calls = 0; select tidegate.note_minutes()")
+            .await;
+        let noted = database.column(&kind).await;
+        assert!(
+            noted[0].starts_with(&format!("00:00:00 4 1 0 0 {sends} 2 2 ")),
+            "{noted:?}"
+        );
+        assert!(noted[0].ends_with(" 900"), "{noted:?}");
+        assert_eq!(database.column(&queue).await, ["00:01:00 1 0", "00:00:00 4 4"]);
+    }
+
+    move_clock(&database, began, "24 hours 2 minutes").await;
+    database.execute("select tidegate.note_minutes()").await;
+    assert_eq!(database.column(&kind).await, Vec::<String>::new());
+    assert_eq!(database.column(&queue).await, ["1 day 00:02:00 1 0"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
