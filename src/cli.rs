@@ -19,6 +19,7 @@ mod history;
 mod init;
 mod key;
 mod kind;
+mod list;
 mod migrate;
 mod pause;
 mod quarantine;
@@ -103,6 +104,8 @@ enum Command {
         #[arg(required = true)]
         ids: Vec<RequestId>,
     },
+    /// List requests by kind, state, submitter, queue and age, newest first; or those that have waited longest
+    List(list::List),
     /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
     Contract(contract::Contract),
@@ -179,6 +182,7 @@ impl Cli {
             Command::Serve(command) => command.run(global).await,
             Command::Submit(command) => command.run(global).await,
             Command::Get { ids } => get::run(global, &ids).await,
+            Command::List(command) => command.run(global).await,
             Command::Contract(command) => command.run(global).await,
             Command::Audit(command) => command.run(global).await,
             Command::Doctor(command) => command.run(global).await,

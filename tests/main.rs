@@ -32,6 +32,7 @@ mod cli {
     pub mod gates;
     pub mod keys;
     pub mod kinds;
+    pub mod requests;
 }
 mod config {
     pub mod doors;

@@ -1,15 +1,19 @@
--- first_waiting: The first waiting messages of every queue, `batch` of each at most, and since when each is visible.
+-- first_waiting: The first waiting messages of every queue, or of one, `batch` of each at most, and since when each is
+-- visible.
 --
 -- Found as claims find them, from the watermarks on, so the cost does not depend on the depth. For the view
--- `stuck_request`.
-create or replace function tidegate.first_waiting(batch integer default 100)
+-- `stuck_request` and for `tidegate list --waiting`. Raises TG005 for an unknown queue.
+create or replace function tidegate.first_waiting(batch integer default 100, in_queue text default null)
   returns table (queue text, msg_id bigint, request_id uuid, visible_at timestamptz)
   language plpgsql stable security definer as $$
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;
 begin
-  for v_queue in select q.name from tidegate_internal.stored_queues() as q loop
+  perform tidegate_internal.require_queue(in_queue) where in_queue is not null;
+  for v_queue in
+    select q.name from tidegate_internal.stored_queues() as q where q.name = coalesce(in_queue, q.name)
+  loop
     return query execute format(
       $sql$
         select $1, f.msg_id, tidegate.message_request_id(f.message), f.vt

@@ -1,14 +1,15 @@
--- list_requests: One page of a kind's requests, newest first, in bounded work; the next page begins before next_before.
+-- list_requests: One page of requests, newest first, in bounded work; the next page begins before next_before.
 --
--- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is the `next_before` of the
--- page before. A page has at most `page` rows and examines about `examine` requests, however few of them match: its
--- work is bounded, and the next page continues there. `next_before` is the same in each row, and null on the last page;
--- a page that found nothing but is not the last is one row without an id. No row: there are no further requests. Raises
--- TG002 for an unknown kind.
+-- `kind`, `states`, `since` (submitted at or after), `until` (submitted before), `submitter` and `queue` (their message
+-- is there, or a worker holds it) narrow it; null: all. `before` is the `next_before` of the page before. A page has at
+-- most `page` rows and examines about `examine` requests, however few of them match: its work is bounded, and the next
+-- page continues there. `next_before` is the same in each row, and null on the last page; a page that found nothing but
+-- is not the last is one row without an id. No row: there are no further requests. Raises TG002 for an unknown kind,
+-- TG005 for an unknown queue.
 create or replace function tidegate.list_requests(
-  kind text, states tidegate.request_status[] default null, since timestamptz default null,
+  kind text default null, states tidegate.request_status[] default null, since timestamptz default null,
   before uuid default null, submitter text default null, page integer default 100,
-  examine integer default 10000
+  examine integer default 10000, queue text default null, until timestamptz default null
 )
   returns table (
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
@@ -21,30 +22,44 @@ as $$
 declare
   v_page     integer := least(greatest(coalesce(list_requests.page, 100), 1), 1000);
   v_examine  integer := least(greatest(coalesce(list_requests.examine, 10000), v_page), 100000);
-  v_before   uuid := coalesce(list_requests.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
   -- Ids cannot express times beyond these bounds.
   v_since    uuid := tidegate.uuid_v7_floor(least(greatest(list_requests.since, '1970-01-01Z'), '9999-01-01Z'));
+  v_before   uuid := least(
+    coalesce(list_requests.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'),
+    case when list_requests.until is not null
+      then tidegate.uuid_v7_floor(least(greatest(list_requests.until, '1970-01-01Z'), '9999-01-01Z')) end
+  );
+  v_rows     refcursor;
   v_examined integer := 0;
   v_last     uuid;
   v_row      record;
   v_found    uuid[] := '{}';
   v_next     uuid;
 begin
-  perform tidegate_internal.require_kind(list_requests.kind);
+  perform tidegate_internal.require_kind(list_requests.kind) where list_requests.kind is not null;
+  perform tidegate_internal.require_queue(list_requests.queue) where list_requests.queue is not null;
   -- `+ 1000`: one row shows that there is a next page, the others let the loop reach the end of the last microsecond.
-  -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key
-  -- would pass over the requests of all other kinds.
-  for v_row in
-    select
-      r.id,
-      (list_requests.states is null or r.req_status = any (list_requests.states))
-        and (list_requests.submitter is null or r.submitter = list_requests.submitter) as matches
-    from tidegate.request as r
-    where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before)
-      and (r.kind, r.id) >= (list_requests.kind, v_since)
-    order by r.kind desc, r.id desc
-    limit v_examine + 1000
+  if list_requests.kind is null then
+    open v_rows no scroll for
+      select r.id, r.req_status, r.submitter, r.queue
+      from tidegate.request as r
+      where r.id < v_before and r.id >= v_since
+      order by r.id desc
+      limit v_examine + 1000;
+  else
+    -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key
+    -- would pass over the requests of all other kinds.
+    open v_rows no scroll for
+      select r.id, r.req_status, r.submitter, r.queue
+      from tidegate.request as r
+      where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before)
+        and (r.kind, r.id) >= (list_requests.kind, v_since)
+      order by r.kind desc, r.id desc
+      limit v_examine + 1000;
+  end if;
   loop
+    fetch v_rows into v_row;
+    exit when not found;
     if cardinality(v_found) = v_page then
       v_next := v_found[v_page];
       exit;
@@ -57,10 +72,14 @@ begin
     end if;
     v_examined := v_examined + 1;
     v_last := v_row.id;
-    if v_row.matches then
+    if (list_requests.states is null or v_row.req_status = any (list_requests.states))
+      and (list_requests.submitter is null or v_row.submitter = list_requests.submitter)
+      and (list_requests.queue is null or v_row.queue = list_requests.queue)
+    then
       v_found := v_found || v_row.id;
     end if;
   end loop;
+  close v_rows;
 
   return query
     select r.id, r.req_status, r.submitter, r.submitted_at, r.finished_at, v_next

@@ -7,6 +7,7 @@ mod gates;
 mod kinds;
 mod queues;
 mod quotas;
+mod request_list;
 mod requests;
 
 use std::{convert::Infallible, sync::Arc};
@@ -48,6 +49,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(quotas::close_quota))
         .routes(routes!(quotas::open_quota))
         .routes(routes!(quotas::release_quota))
+        .routes(routes!(request_list::requests))
+        .routes(routes!(request_list::waiting))
         .routes(routes!(requests::fail))
 }
 

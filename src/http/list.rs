@@ -28,7 +28,7 @@ use crate::{
     store::{Page, PageQuery},
 };
 
-const LIMIT_DEFAULT: i32 = 100;
+pub(super) const LIMIT_DEFAULT: i32 = 100;
 const LIMIT_MAX: i32 = 1000;
 
 /// The query of a list.
@@ -60,44 +60,32 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
-        let mut query = Self {
-            ids: Vec::new(),
-            statuses: Vec::new(),
-            since: None,
-            before: None,
-            limit: LIMIT_DEFAULT,
-        };
+        let (mut ids, mut page) = (
+            Vec::new(),
+            PageQuery {
+                limit: LIMIT_DEFAULT,
+                ..PageQuery::default()
+            },
+        );
         let mut names = HashSet::new();
         for (name, value) in &pairs {
-            let expected = |form: &str| INVALID_PARAMETER.because(format!("{name} has to be {form}"));
-            match name.as_str() {
-                "id" => query
-                    .ids
-                    .push(value.parse().map_err(|_| expected("a job id, which is a UUID"))?),
-                "state" => query.statuses.push(value.parse().map_err(|_| expected(&state_form()))?),
-                "since" => {
-                    let since = DateTime::parse_from_rfc3339(value).map_err(|_| expected(TIME_FORM))?;
-                    query.since = Some(since.to_utc());
-                }
-                // Opaque to callers, so its form may change.
-                "cursor" => {
-                    let cursor = Uuid::try_parse(value).ok().filter(|_| value.len() == 32);
-                    query.before = Some(cursor.ok_or_else(|| expected("`next` of the page before"))?);
-                }
-                "limit" => {
-                    let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
-                    query.limit = limit.ok_or_else(|| expected("a number from 1 to 1000"))?;
-                }
-                _ => {
-                    return Err(
-                        INVALID_PARAMETER.because("a list takes id, state, since, cursor and limit, nothing else")
-                    );
-                }
+            if name == "id" {
+                let id = value.parse();
+                ids.push(id.map_err(|_| INVALID_PARAMETER.because("id has to be a job id, which is a UUID"))?);
+            } else if !read_page_parameter(&mut page, name, value)? {
+                return Err(INVALID_PARAMETER.because("a list takes id, state, since, cursor and limit, nothing else"));
             }
             if !names.insert(name) && !["id", "state"].contains(&name.as_str()) {
                 return Err(INVALID_PARAMETER.because(format!("{name} occurs twice")));
             }
         }
+        let query = Self {
+            ids,
+            statuses: page.statuses,
+            since: page.since,
+            before: page.before,
+            limit: page.limit,
+        };
         if query.ids.len() > batch::POLLED_MAX {
             let detail = format!("id names 1 to {} requests, not {}", batch::POLLED_MAX, query.ids.len());
             return Err(INVALID_PARAMETER.because(detail));
@@ -107,6 +95,33 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
         }
         Ok(query)
     }
+}
+
+/// Reads a parameter that all lists of requests have; returns whether it is one.
+pub(super) fn read_page_parameter(page: &mut PageQuery, name: &str, value: &str) -> Result<bool, Problem> {
+    let expected = |form: &str| INVALID_PARAMETER.because(format!("{name} has to be {form}"));
+    match name {
+        "state" => page.statuses.push(value.parse().map_err(|_| expected(&state_form()))?),
+        "since" => page.since = Some(read_time(name, value)?),
+        // Opaque to callers, so its form may change.
+        "cursor" => {
+            let cursor = Uuid::try_parse(value).ok().filter(|_| value.len() == 32);
+            page.before = Some(cursor.ok_or_else(|| expected("`next` of the page before"))?);
+        }
+        "limit" => {
+            let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+            page.limit = limit.ok_or_else(|| expected("a number from 1 to 1000"))?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// A parameter that is a time.
+pub(super) fn read_time(name: &str, value: &str) -> Result<DateTime<Utc>, Problem> {
+    let time = DateTime::parse_from_rfc3339(value);
+    let time = time.map_err(|_| INVALID_PARAMETER.because(format!("{name} has to be {TIME_FORM}")))?;
+    Ok(time.to_utc())
 }
 
 impl ListQuery {
@@ -205,12 +220,13 @@ pub(super) async fn list(
         return batch::poll(&api, &kind, &caller, &query.ids).await;
     }
     let page_query = PageQuery {
-        kind: kind.clone(),
+        kind: Some(kind.clone()),
         statuses: query.statuses.clone(),
         since: query.since,
         before: query.before,
         submitter: caller.reads_only().map(str::to_owned),
         limit: query.limit,
+        ..PageQuery::default()
     };
     let page = api.store.list_requests(&page_query).await;
     let Page { requests, next } = page.map_err(|error| refusal(&error, &kind))?;

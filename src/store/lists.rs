@@ -1,6 +1,7 @@
 //! Requests, page by page.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::{FromRow, Row as _, postgres::PgRow};
 use uuid::Uuid;
 
@@ -10,24 +11,28 @@ use crate::{
     request::{RequestId, Status},
 };
 
-/// Which requests of a kind to list.
+/// Which requests to list.
 #[derive(Debug, Clone, Default)]
 pub struct PageQuery {
-    /// The kind, in snake case.
-    pub kind: String,
+    /// Of this kind only, in snake case.
+    pub kind: Option<String>,
     /// In one of these statuses; none: in any.
     pub statuses: Vec<Status>,
     /// Submitted at or after this time.
     pub since: Option<DateTime<Utc>>,
+    /// Submitted before this time.
+    pub until: Option<DateTime<Utc>>,
     /// Where the page before ended: its [`Page::next`].
     pub before: Option<Uuid>,
     /// Of this submitter only.
     pub submitter: Option<String>,
+    /// In this queue only, waiting or held.
+    pub queue: Option<String>,
     /// Requests at most.
     pub limit: i32,
 }
 
-/// Requests of one kind, newest first.
+/// Requests, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// May be empty although there is a next page, because a page reads a limited number of requests.
@@ -37,32 +42,58 @@ pub struct Page {
 }
 
 /// One request of a page.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = FoundRequest))]
 pub struct ListedRequest {
     /// The request.
+    #[serde(rename = "job_id")]
+    #[cfg_attr(feature = "server", schema(value_type = Uuid))]
     pub id: RequestId,
+    /// Its kind.
+    pub kind: String,
     /// Its status.
+    #[serde(rename = "state")]
     pub status: Status,
-    /// Its submitter.
+    /// The queue in which it waits or is held; null: in none.
+    #[cfg_attr(feature = "server", schema(required))]
+    pub queue: Option<String>,
+    /// Its submitter; null: it was submitted without one.
     #[sqlx(rename = "submitted_by")]
+    #[cfg_attr(feature = "server", schema(required))]
     pub submitter: Option<String>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
-    /// When it ended, if it has.
+    /// When it ended; null: it is live.
+    #[cfg_attr(feature = "server", schema(required))]
     pub finished_at: Option<DateTime<Utc>>,
+    /// The code of its error; null: it has none.
+    #[cfg_attr(feature = "server", schema(required))]
+    pub code: Option<String>,
+}
+
+/// A request that a worker could take now.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct WaitingRequest {
+    /// The request.
+    #[sqlx(flatten)]
+    #[serde(flatten)]
+    pub request: ListedRequest,
+    /// Since when it could be taken.
+    pub waiting_since: DateTime<Utc>,
 }
 
 impl Store {
-    /// One page of a kind's requests: `tidegate.list_requests`.
+    /// One page of requests: `tidegate.list_requests`.
     ///
     /// # Errors
     ///
-    /// Unknown kind, a database error.
+    /// Unknown kind or queue, a database error.
     pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
         let statuses: Vec<_> = query.statuses.iter().map(|status| status.as_str()).collect();
         let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
             &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,
-            query.limit
+            query.limit, &query.queue, query.until
         ))?;
         let next = rows
             .first()
@@ -75,5 +106,13 @@ impl Store {
             requests: requests.map(ListedRequest::from_row).collect::<sqlx::Result<_>>()?,
             next,
         })
+    }
+    /// The requests that have waited longest, of all queues or of one: `tidegate.first_waiting`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, a database error.
+    pub async fn first_waiting(&self, queue: Option<&str>, limit: i32) -> Result<Vec<WaitingRequest>> {
+        run!(self, fetch_all query_as "first_waiting.sql"(limit, queue))
     }
 }

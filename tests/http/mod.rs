@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod admin_requests;
 mod advice;
 mod batch;
 mod callbacks;

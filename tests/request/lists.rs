@@ -60,6 +60,8 @@ async fn every_request_is_on_one_page_whatever_the_bounds() {
         ("'direct', '{processing,failure}', page => 50, examine => 50", "true"),
         ("'direct', '{completed}', page => 1, examine => 1", "false"),
         ("'direct', '{}'", "false"),
+        ("'direct', queue => 'tx', page => 9", "queue = 'tx'"),
+        ("'direct', queue => 'readiness'", "false"),
     ] {
         let pages = walk(&mut session, arguments).await;
         let expected = session
@@ -68,6 +70,18 @@ async fn every_request_is_on_one_page_whatever_the_bounds() {
             ))
             .await;
         assert_eq!(pages.concat(), expected, "{arguments}");
+    }
+    for (arguments, filter) in [
+        ("page => 7", "true"),
+        (
+            "states => '{failure}', page => 5, examine => 6",
+            "req_status = 'failure'",
+        ),
+        ("null, queue => 'tx', page => 40", "queue = 'tx'"),
+    ] {
+        let pages = walk(&mut session, arguments).await;
+        let all = format!("select id from tidegate.request where {filter} order by id desc");
+        assert_eq!(pages.concat(), session.texts(&all).await, "{arguments}");
     }
     session.close().await;
 }
@@ -91,7 +105,14 @@ async fn a_list_begins_at_a_time_and_takes_any_time() {
     ] {
         let sql = format!("select count(*) from tidegate.list_requests('direct', since => '{since}')");
         assert_eq!(database.value(&sql).await, found, "{since}");
+        let until = sql.replace("since =>", "until =>");
+        let before = (7 - found.parse::<i32>().unwrap()).to_string();
+        assert_eq!(database.value(&until).await, before, "until {since}");
     }
+    let unknown_queue = database
+        .refused("select * from tidegate.list_requests(queue => 'teleport')")
+        .await;
+    assert_eq!(unknown_queue.code, "TG005");
     let unknown = database
         .refused("select * from tidegate.list_requests('teleport')")
         .await;
@@ -141,6 +162,9 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
         ("'input_proof'", 10),
         ("'public_decrypt', page => 10", 100),
         ("'user_decrypt'", 10),
+        ("page => 10", 100),
+        ("submitter => 'alice'", 11_100),
+        ("until => clock_timestamp() - interval '10 minutes', page => 10", 100),
     ] {
         sqlx::raw_sql("begin").execute(&mut session).await.unwrap();
         let before = value(&mut session, "select clock_timestamp()").await;
