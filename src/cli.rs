@@ -7,6 +7,7 @@ macro_rules! outln {
 }
 
 mod audit;
+mod cancel;
 mod config;
 mod contract;
 mod demo;
@@ -131,6 +132,8 @@ enum Command {
     Status,
     /// Show the last day of a kind or a queue by the minute
     History(history::History),
+    /// Cancel live requests: those named, or all that a filter lets through
+    Cancel(cancel::Cancel),
     /// Fail a live request as an internal error, whatever its status
     Fail(fail::Fail),
     /// Stop claims from a queue, everywhere; held requests go on
@@ -193,6 +196,7 @@ impl Cli {
             Command::Resolve(command) => command.run(global).await,
             Command::Status => status::run(global).await,
             Command::History(command) => command.run(global).await,
+            Command::Cancel(command) => command.run(global).await,
             Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,
             Command::Resume(queues) => queues.set_paused(global, false).await,

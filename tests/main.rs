@@ -126,6 +126,7 @@ mod recovery {
 }
 mod request {
     pub mod application_triggers;
+    pub mod cancels;
     pub mod constraints;
     pub mod deadlines;
     pub mod endings;

@@ -26,6 +26,12 @@ pub(super) struct Redrive {
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
     #[arg(long, value_parser = Since::parse)]
     since: Option<Since>,
+    /// Only requests that ended before this time, or longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = Since::parse)]
+    until: Option<Since>,
+    /// Only those of this submitter
+    #[arg(long)]
+    submitter: Option<String>,
     /// Only errors of this code; without it, all but `cancelled`
     #[arg(long)]
     code: Option<String>,
@@ -84,6 +90,8 @@ impl Redrive {
             since: Since::resolve(self.since, store).await?,
             code: self.code.as_deref(),
             may_repeat: self.may_repeat,
+            submitter: self.submitter.as_deref(),
+            until: Since::resolve(self.until, store).await?,
         };
 
         let result = self.batches(store, step, &mut summary).await;

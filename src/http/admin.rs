@@ -5,6 +5,7 @@ mod changes;
 mod config;
 mod gates;
 mod kinds;
+mod many;
 mod queues;
 mod quotas;
 mod request_list;
@@ -51,6 +52,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(quotas::release_quota))
         .routes(routes!(request_list::requests))
         .routes(routes!(request_list::waiting))
+        .routes(routes!(many::cancel_requests))
+        .routes(routes!(many::redrive_requests))
         .routes(routes!(requests::fail))
 }
 

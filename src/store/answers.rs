@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
 
-use super::Store;
+use super::{PageQuery, Store};
 use crate::{
     error::{Result, StoreError},
     request::{JsonText, RequestError, RequestId, Status},
@@ -53,6 +54,20 @@ pub enum Cancelled {
     NotCancellable(Status),
     /// There is no such request.
     Unknown,
+}
+
+/// One batch of `cancel_requests`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct CancelStep {
+    /// Requests that have ended (or would).
+    pub cancelled: i64,
+    /// Requests that are being sent, and end as cancelled unless that succeeds.
+    pub cancelling: i64,
+    /// Both, those that have ended first.
+    pub ids: Vec<Uuid>,
+    /// The begin of the next batch; none after the last one.
+    #[sqlx(rename = "next_before")]
+    pub next: Option<Uuid>,
 }
 
 /// The outcome of a failure by hand.
@@ -123,6 +138,19 @@ impl Store {
             (_, Some(status)) => Cancelled::NotCancellable(status),
             (_, None) => Cancelled::Unknown,
         })
+    }
+
+    /// Cancels one bounded batch of the requests that a query names, as [`cancel`](Self::cancel) does:
+    /// `tidegate.cancel_requests`. With `dry_run` it only counts.
+    ///
+    /// # Errors
+    ///
+    /// A query that names nothing, or statuses that cannot be cancelled; unknown kind or queue, a database error.
+    pub async fn cancel_requests(&self, query: &PageQuery, dry_run: bool) -> Result<CancelStep> {
+        run!(self, fetch_one query_as "cancel_requests.sql"(
+            &query.kind, query.states(), query.since, query.until, &query.submitter, &query.queue, query.before,
+            query.limit, dry_run
+        ))
     }
 
     /// Ends a live request as an internal error, for a reason that its caller receives: `tidegate.fail_request`.

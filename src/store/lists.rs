@@ -32,6 +32,14 @@ pub struct PageQuery {
     pub limit: i32,
 }
 
+impl PageQuery {
+    /// The statuses, as the database's functions take them.
+    pub(super) fn states(&self) -> Option<Vec<&'static str>> {
+        let states: Vec<_> = self.statuses.iter().map(|status| status.as_str()).collect();
+        (!states.is_empty()).then_some(states)
+    }
+}
+
 /// Requests, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
@@ -90,9 +98,8 @@ impl Store {
     ///
     /// Unknown kind or queue, a database error.
     pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
-        let statuses: Vec<_> = query.statuses.iter().map(|status| status.as_str()).collect();
         let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
-            &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,
+            &query.kind, query.states(), query.since, query.before, &query.submitter,
             query.limit, &query.queue, query.until
         ))?;
         let next = rows

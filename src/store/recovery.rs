@@ -140,6 +140,10 @@ pub struct Redrive<'a> {
     pub code: Option<&'a str>,
     /// Also requests that were, or may have been, executed.
     pub may_repeat: bool,
+    /// Only those of this submitter.
+    pub submitter: Option<&'a str>,
+    /// Only requests that ended before this time.
+    pub until: Option<DateTime<Utc>>,
 }
 
 /// One batch of `redrive`.
@@ -288,7 +292,8 @@ impl Store {
     /// Unknown kind, a gate that is too busy to count, a database error.
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
         run!(self, fetch_one query_as "redrive.sql"(
-            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat
+            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat,
+            step.submitter, step.until
         ))
     }
 

@@ -118,3 +118,92 @@ async fn an_empty_database_lists_nothing() {
     let text = out(&run(&database.url, &["list", "--waiting"]).await);
     assert_eq!(text, "no request waits that a worker could take now\n");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_cancelled_by_filter_after_a_look_at_them() {
+    let database = TestDatabase::new().await;
+    let ann = submit(&database, "direct", "ann").await;
+    let bob = submit(&database, "direct", "bob").await;
+    let checked = submit(&database, "user_decrypt", "bob").await;
+
+    let dry = shown(&database, &["cancel", "--submitter", "bob", "--dry-run"]).await;
+    assert_eq!((&dry["cancelled"], &dry["dry_run"]), (&json!(2), &json!(true)));
+    let text = out(&run(&database.url, &["cancel", "--submitter", "bob", "--dry-run"]).await);
+    assert!(
+        text.starts_with("2 would be cancelled\n") && text.contains(&bob),
+        "{text}"
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request where finished_at is null")
+            .await,
+        3
+    );
+
+    let done = shown(&database, &["cancel", "--submitter", "bob", "--batch", "1"]).await;
+    assert_eq!(done["requests"], json!([checked, bob]), "{done}");
+    let text = out(&run(&database.url, &["cancel", "--kind", "direct", "--limit", "5"]).await);
+    assert_eq!(text, format!("1 cancelled\n  {ann}\n"));
+    let text = out(&run(&database.url, &["cancel", "--older-than", "0s"]).await);
+    assert_eq!(text, "0 cancelled\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn named_requests_are_cancelled_and_those_that_cannot_be_are_told() {
+    let database = TestDatabase::new().await;
+    let ended = database.request_in("direct", "completed").await.to_string();
+    let live = submit(&database, "direct", "ann").await;
+    let none = "00000000-0000-7000-8000-000000000000";
+
+    let output = run(&database.url, &["cancel", &live, &ended, none]).await;
+
+    assert_eq!(output.status.code(), Some(3));
+    let expected =
+        format!("1 cancelled\n  {live}\n{ended} is completed, and is not cancelled\nthere is no request {none}\n");
+    assert_eq!(out(&output), expected);
+    assert!(run(&database.url, &["cancel", &live]).await.status.success());
+    for arguments in [
+        &["cancel"][..],
+        &["cancel", &live, "--kind", "direct"],
+        &["cancel", &live, "--dry-run"],
+    ] {
+        assert_eq!(
+            run(&database.url, arguments).await.status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+    let refused = run(&database.url, &["cancel", "--state", "completed"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err(&refused).contains("completed is not cancelled"),
+        "{}",
+        err(&refused)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_takes_those_of_a_submitter_that_ended_in_time() {
+    let database = TestDatabase::new().await;
+    for submitter in ["ann", "bob"] {
+        let id = submit(&database, "direct", submitter).await;
+        database
+            .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
+            .await;
+    }
+
+    let early = shown(
+        &database,
+        &["redrive", "--submitter", "ann", "--until", "1h", "--dry-run"],
+    )
+    .await;
+    assert_eq!(early["redriven"], 0, "{early}");
+    let done = shown(&database, &["redrive", "--submitter", "ann"]).await;
+    assert_eq!(done["redriven"], 1, "{done}");
+    assert_eq!(
+        database
+            .value("select r.submitter from tidegate.request as r where r.finished_at is null")
+            .await,
+        "ann"
+    );
+}

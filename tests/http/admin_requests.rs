@@ -1,6 +1,6 @@
 //! Does an operator find requests of all kinds over HTTP?
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, Api};
 use crate::support::TestDatabase;
@@ -76,4 +76,90 @@ async fn an_invalid_filter_is_refused() {
             .await
             .assert_problem(status, code);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_cancelled_by_filter_batch_by_batch() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    for submitter in ["shop", "shop", "other"] {
+        let submit = format!("select id from tidegate.submit('direct', '{{}}', submitter => '{submitter}')");
+        database.value(&submit).await;
+    }
+    let path = "/v1/admin/requests/cancel";
+
+    let dry = api.post(path, &json!({"submitter": "shop", "dry_run": true})).await;
+    assert_eq!(
+        (&dry.body["cancelled"], &dry.body["next"]),
+        (&json!(2), &Value::Null),
+        "{dry:?}"
+    );
+    let first = api.post(path, &json!({"submitter": "shop", "limit": 1})).await;
+    assert_eq!(first.body["cancelled"], 1, "{first:?}");
+    let second = api
+        .post(
+            path,
+            &json!({"submitter": "shop", "limit": 1, "cursor": first.body["next"]}),
+        )
+        .await;
+    assert_eq!(
+        (&second.body["cancelled"], &second.body["next"]),
+        (&json!(1), &Value::Null),
+        "{second:?}"
+    );
+    assert_eq!(
+        database
+            .value("select r.submitter from tidegate.request as r where r.finished_at is null")
+            .await,
+        "other"
+    );
+
+    for (body, status, code) in [
+        (json!({}), 400, "invalid_request"),
+        (json!({"dry_run": true}), 400, "invalid_request"),
+        (json!({"states": ["completed"]}), 400, "invalid_request"),
+        (json!({"kind": "direct", "limit": 0}), 400, "invalid_request"),
+        (json!({"kind": "nope"}), 404, "unknown_kind"),
+        (json!({"queue": "nope"}), 404, "unknown_queue"),
+        (json!({"states": ["lost"]}), 400, "invalid_body"),
+        (json!({"kind": null}), 400, "invalid_body"),
+        (json!({"submiter": "shop"}), 400, "invalid_body"),
+        (json!({"submitter": "\u{0}"}), 422, "unstorable"),
+    ] {
+        api.post(path, &body).await.assert_problem(status, code);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_requests_are_redriven_by_filter() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let failed = database.request_in("direct", "failure").await.to_string();
+    let path = "/v1/admin/requests/redrive";
+    let all = json!({"may_repeat": true, "code": "internal_error"});
+    let dry = json!({"may_repeat": true, "dry_run": true});
+
+    let none = api.post(path, &json!({"submitter": "shop", "may_repeat": true})).await;
+    assert_eq!(none.body["requests"], json!([]), "{none:?}");
+    let listed = api.post(path, &dry).await;
+    assert_eq!(
+        listed.body["requests"],
+        json!([{"job_id": failed, "redriven_as": null}]),
+        "{listed:?}"
+    );
+    let code = database.value("select error ->> 'code' from tidegate.request").await;
+    let done = api.post(path, &json!({"may_repeat": true, "code": code})).await;
+    assert_eq!(done.body["redriven"], 1, "{done:?}");
+    assert!(done.body["requests"][0]["redriven_as"].is_string(), "{done:?}");
+    assert_eq!(api.post(path, &all).await.body["redriven"], 0);
+
+    api.post(path, &json!({"kind": "nope"}))
+        .await
+        .assert_problem(404, "unknown_kind");
+    api.post(path, &json!({"limit": 0}))
+        .await
+        .assert_problem(400, "invalid_request");
+    api.post(path, &json!({"since": "2h"}))
+        .await
+        .assert_problem(400, "invalid_body");
 }

@@ -25,6 +25,8 @@ async fn no_everyday_function_scans_the_requests() {
             "select count(*) from tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]))"
                 .to_owned(),
             format!("select outcome from tidegate.respond('1', id => '{waiting}')"),
+            "select cancelled from tidegate.cancel_requests('direct', submitter => 'ann', batch => 10)".to_owned(),
+            "select cancelled from tidegate.cancel_requests(queue => 'readiness', batch => 2)".to_owned(),
             format!("select outcome from tidegate.respond('1', reference => 'ref-{round}-1')"),
             "select expired from tidegate.expire_by_deadline()".to_owned(),
             "select expired from tidegate.expire_by_readiness()".to_owned(),

@@ -86,6 +86,7 @@ pub const ACTS: &[&str] = &[
     "extend",
     "hold_leases",
     "cancel",
+    "cancel_requests",
     "respond_by_id",
     "respond_by_reference",
     "fail_receipt",
@@ -154,6 +155,11 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         ),
         "extend" => settle(queue, ", '200 milliseconds'", random),
         "cancel" => format!("select outcome from tidegate.cancel({})", shared.one_id(random)),
+        "cancel_requests" => format!(
+            "select cancelled from tidegate.cancel_requests('{}', batch => {})",
+            KINDS[random.random_range(0..4)],
+            random.random_range(1..8)
+        ),
         "respond_by_id" => {
             // Any response that fits the request's flow.
             format!(
