@@ -24,6 +24,7 @@ mod list;
 mod migrate;
 mod pause;
 mod quarantine;
+mod queue;
 mod recover;
 mod redrive;
 mod resolve;
@@ -87,9 +88,12 @@ enum Command {
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
     Config(config::Config),
-    /// Make and list kinds
+    /// Make, list and remove kinds
     #[command(subcommand)]
     Kind(kind::Kind),
+    /// Make and remove queues; `tidegate status` shows them
+    #[command(subcommand)]
+    Queue(queue::Queue),
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
@@ -180,6 +184,7 @@ impl Cli {
             Command::Init(command) => command.run(global).await,
             Command::Config(command) => command.run(global).await,
             Command::Kind(command) => command.run(global).await,
+            Command::Queue(command) => command.run(global).await,
             Command::Key(command) => command.run(global).await,
             Command::Gate(command) => command.run(global).await,
             Command::Serve(command) => command.run(global).await,

@@ -41,6 +41,7 @@ mod config {
     pub mod kinds;
     pub mod live;
     pub mod names;
+    pub mod removals;
 }
 mod database {
     pub mod connections;

@@ -10,7 +10,9 @@ begin
     perform tidegate_internal.require_queue(new.readiness_queue, 'readiness');
   end if;
   if tg_op = 'UPDATE' and new.name <> old.name then
-    raise exception using errcode = 'TG002', message = format('kind "%s" keeps its name', old.name);
+    raise exception using errcode = 'TG002', message = format('kind "%s" keeps its name', old.name),
+      hint = format('make another kind (`tidegate kind add`), and when callers have moved there '
+        '`tidegate kind remove %s --drain`', old.name);
   end if;
   return new;
 end;

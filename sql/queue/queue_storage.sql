@@ -52,7 +52,8 @@ begin
   if tg_op = 'UPDATE' then
     if (new.name, new.stage) is distinct from (old.name, old.stage) then
       raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
-        hint = 'create another queue and point the kinds at it';
+        hint = '`tidegate queue add`, move its kinds there (`tidegate config set KIND.tx_queue QUEUE`), let this one '
+          'drain, then `tidegate queue remove`';
     end if;
     return new;
   end if;

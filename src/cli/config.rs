@@ -92,6 +92,10 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
         }
     }
     let changed = connected.store.config_set_many(&changes).await?;
+    let moved = changed
+        .iter()
+        .filter(|change| ["tx_queue", "readiness_queue"].contains(&column(&change.name)));
+    let moved: Vec<_> = moved.filter_map(|change| change.new_value.text.clone()).collect();
     let none = "nothing changed: the settings had these values before";
     connected.print_rows(changed, none, "set for  name  was  is", |change| {
         [
@@ -109,7 +113,25 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
             ));
         }
     }
+    if !moved.is_empty() {
+        let workers = connected.store.worker_overview().await?;
+        let is_drained = |queue| {
+            workers
+                .iter()
+                .any(|worker| worker.alive && worker.queues.contains(queue))
+        };
+        for queue in moved.iter().filter(|queue| !is_drained(queue)) {
+            print_err(format_args!(
+                "no live worker drains {queue}: restart the workers, or start one for it"
+            ));
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The last part of a setting's name: that of its column.
+fn column(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 async fn history(connected: &Connected, name: Option<&str>, limit: i32) -> anyhow::Result<ExitCode> {

@@ -8,8 +8,13 @@ use clap::{
 };
 use humantime::parse_duration;
 
-use super::{GlobalArgs, table::or_dash};
-use crate::{request::Flow, store};
+use super::{Connected, GlobalArgs, table::or_dash};
+use crate::{
+    error::StoreError,
+    request::Flow,
+    store::{self, KindRemoval, KindRemove},
+    telemetry::print_err,
+};
 
 /// The flows by the words of any relay, and by those of the first one.
 const FLOWS: [&str; 5] = ["direct", "verdict", "checked", "proof", "decrypt"];
@@ -23,6 +28,25 @@ pub(super) enum Kind {
     Add(Add),
     /// Show every kind with its queues and their limits
     List,
+    /// Remove a kind that has no requests any more
+    ///
+    /// Refused while it has any, unless the options say what becomes of them.
+    Remove(Remove),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    /// The kind
+    name: String,
+    /// Refuse new requests, and wait until the live ones have ended
+    #[arg(long)]
+    drain: bool,
+    /// Delete its ended requests with results, idempotency keys and histories, whatever the retention
+    #[arg(long)]
+    requests: bool,
+    /// Remove the queues, too, that no other kind uses
+    #[arg(long)]
+    queues: bool,
 }
 
 #[derive(Debug, Args)]
@@ -56,7 +80,7 @@ pub(super) struct Add {
 
 /// Sends per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Rate(f64);
+pub(super) struct Rate(pub(super) f64);
 
 impl FromStr for Rate {
     type Err = String;
@@ -89,6 +113,62 @@ impl Add {
     }
 }
 
+/// Between two looks at what is left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Remove {
+    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
+        // The HTTP spelling is accepted too.
+        let name = self.name.replace('-', "_");
+        let with = KindRemove {
+            drain: self.drain,
+            requests: self.requests,
+            queues: self.queues,
+        };
+        let (mut live, mut ended, mut refusals) = (None, None, 0);
+        let done = loop {
+            match connected.store.kind_remove(&name, with).await {
+                Ok(done) if done.removed => break done,
+                Ok(left) if left.live > 0 => {
+                    if live != Some(left.live) {
+                        print_err(format_args!(
+                            "kind {name} refuses new requests; waits for {} live ones (`tidegate gate release --kind {name}` \
+                             takes them again)",
+                            left.live
+                        ));
+                    }
+                    live = Some(left.live);
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Ok(left) => {
+                    // Another transaction has them locked.
+                    if ended.is_some_and(|before| left.ended >= before) {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    ended = Some(left.ended);
+                }
+                // A writer kept its lock for too long.
+                Err(error) if matches!(&error, StoreError::Database(_)) && error.is_lock_timeout() && refusals < 30 => {
+                    refusals += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        connected.print(&done, |done| print_removal(&name, done))
+    }
+}
+
+fn print_removal(name: &str, done: &KindRemoval) {
+    outln!("removed kind {name}");
+    for queue in &done.queues_removed {
+        outln!("removed queue {queue}");
+    }
+    for queue in &done.queues_kept {
+        outln!("queue {queue} stays: other kinds use it, or it holds messages");
+    }
+}
+
 impl Kind {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
@@ -102,6 +182,7 @@ impl Kind {
                     [setting.subject, setting.name, setting.value]
                 })
             }
+            Self::Remove(remove) => remove.run(&connected).await,
             Self::List => {
                 let header = "kind  flow  readiness queue  tx queue  threshold  per second  concurrency";
                 connected.print_rows(store.kinds(None).await?, "there is no kind", header, |kind| {

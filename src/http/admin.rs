@@ -36,7 +36,9 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(config::settings_history))
         .routes(routes!(config::setting))
         .routes(routes!(kinds::kinds, kinds::add_kind))
-        .routes(routes!(queues::queues))
+        .routes(routes!(kinds::remove_kind))
+        .routes(routes!(queues::queues, queues::add_queue))
+        .routes(routes!(queues::remove_queue))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
         .routes(routes!(gates::gates))
@@ -95,6 +97,8 @@ macro_rules! storable {
         }
     };
 }
+
+use storable;
 
 /// A path that names a gate.
 trait GatePath {

@@ -6,7 +6,10 @@ use serde::Serialize;
 use sqlx::FromRow;
 
 use super::{Setting, Store};
-use crate::{error::Result, request::Flow};
+use crate::{
+    error::Result,
+    request::{Flow, Stage},
+};
 
 /// A kind to make, with the limits of those of its queues that are missing.
 ///
@@ -164,6 +167,50 @@ pub struct KindOverview {
     pub max_concurrency: Option<i32>,
 }
 
+/// How far a kind has been removed.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct KindRemoval {
+    /// Whether it is gone; if not, call again.
+    pub removed: bool,
+    /// Live requests that are waited for; new ones are refused.
+    pub live: i64,
+    /// Requests that have ended and are still to be deleted.
+    pub ended: i64,
+    /// Its queues that went with it.
+    pub queues_removed: Vec<String>,
+    /// Its queues that stay, because other kinds use them or they hold messages.
+    pub queues_kept: Vec<String>,
+}
+
+/// What goes with a kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KindRemove {
+    /// Refuse new requests, and wait for live ones.
+    pub drain: bool,
+    /// Delete the requests that have ended.
+    pub requests: bool,
+    /// Remove the queues that no other kind uses.
+    pub queues: bool,
+}
+
+/// A queue to make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewQueue {
+    /// Its name.
+    pub name: String,
+    /// The stage it serves.
+    pub stage: Stage,
+    /// Sends per second; none: no limit.
+    pub rate: Option<f64>,
+    /// Checks at once; none: no limit.
+    pub concurrency: Option<i32>,
+    /// The depth at which its gate closes; none: 2000.
+    pub high_water: Option<i32>,
+    /// The depth at which it opens again; none: half of the high mark.
+    pub low_water: Option<i32>,
+}
+
 impl Store {
     /// Makes a kind and those of its queues that are missing: `tidegate.kind_add`. Returns the settings that it made,
     /// none if the kind exists.
@@ -186,5 +233,37 @@ impl Store {
     /// A database error.
     pub async fn kinds(&self, name: Option<&str>) -> Result<Vec<KindOverview>> {
         run!(self, fetch_all query_as "kinds.sql"(name))
+    }
+
+    /// Goes a step in removing a kind: `tidegate.kind_remove`. To be called until it is removed.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind; requests that are neither to be waited for nor to be deleted; a database error.
+    pub async fn kind_remove(&self, kind: &str, with: KindRemove) -> Result<KindRemoval> {
+        run!(self, fetch_one query_as "kind_remove.sql"(
+            kind, with.drain, with.requests, with.queues, self.actor.as_deref()
+        ))
+    }
+
+    /// Makes a queue: `tidegate.queue_add`. Returns the settings that it made, none if the queue exists.
+    ///
+    /// # Errors
+    ///
+    /// The queue exists with another stage; an invalid name or value; a database error.
+    pub async fn queue_add(&self, queue: &NewQueue) -> Result<Vec<Setting>> {
+        run!(self, fetch_all query_as "queue_add.sql"(
+            &queue.name, queue.stage.as_str(), queue.rate, queue.concurrency, queue.high_water.unwrap_or(2000),
+            queue.low_water, self.actor.as_deref()
+        ))
+    }
+
+    /// Removes a queue that no kind uses and that holds no request: `tidegate.queue_remove`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, one that is in use, a database error.
+    pub async fn queue_remove(&self, queue: &str) -> Result<()> {
+        run!(self, execute query "queue_remove.sql"(queue, self.actor.as_deref())).map(|_| ())
     }
 }

@@ -482,14 +482,14 @@ async fn nothing_below_admin_is_taken_for_a_kind() {
         "/v1/admin/nope".to_owned(),
         format!("/v1/admin/{id}"),
         format!("/v1/admin/{id}/responses"),
-        "/v1/admin/queues/tx".to_owned(),
+        "/v1/admin/queues/tx/ajar".to_owned(),
         "/v1/admin/gates/tx/ajar".to_owned(),
         "/v1/admin/config/a/b".to_owned(),
     ] {
         api.get(&path).await.assert_problem(404, "unknown_path");
         api.post(&path, &json!({})).await.assert_problem(404, "unknown_path");
     }
-    for path in ["/v1/admin/config", "/v1/admin/gates", "/v1/admin/queues"] {
+    for path in ["/v1/admin/config", "/v1/admin/gates", "/v1/admin/queues/tx"] {
         api.post(path, &json!({}))
             .await
             .assert_problem(405, "method_not_allowed");
@@ -595,4 +595,55 @@ async fn a_kind_is_made_listed_and_takes_submissions_at_once() {
         refused.assert_problem(status, code);
         assert!(refused.detail().contains(words), "{refused:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_and_queues_are_removed_when_they_are_free() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    api.post("/v1/admin/kinds", &json!({"name": "payout", "flow": "direct"}))
+        .await;
+    let made = api
+        .post(
+            "/v1/admin/queues",
+            &json!({"name": "bulk", "stage": "tx", "per_seconds": 5}),
+        )
+        .await;
+    assert_eq!(
+        made.body["made"][0],
+        json!({"subject": "queue bulk", "name": "stage", "value": "tx"})
+    );
+    api.submit("payout").await;
+    let kind = "/v1/admin/kinds/payout";
+
+    api.delete(kind).await.assert_problem(400, "invalid_request");
+    let draining = api.delete(&format!("{kind}?drain=true&requests=true")).await;
+    assert_eq!(
+        (&draining.body["removed"], &draining.body["live"]),
+        (&json!(false), &json!(1)),
+        "{draining:?}"
+    );
+    api.post("/v1/payout", &json!({}))
+        .await
+        .assert_problem(429, "gate_closed");
+    api.post("/v1/admin/requests/cancel", &json!({"kind": "payout"})).await;
+    let removed = api.delete(&format!("{kind}?requests=true")).await;
+    assert_eq!(removed.body["removed"], true, "{removed:?}");
+    api.delete(kind).await.assert_problem(404, "unknown_kind");
+    for queue in ["payout", "bulk"] {
+        let removed = api.delete(&format!("/v1/admin/queues/{queue}")).await;
+        assert_eq!(removed.body, json!({"queue": queue, "removed": true}));
+    }
+    api.delete("/v1/admin/queues/tx")
+        .await
+        .assert_problem(400, "invalid_request");
+    api.delete("/v1/admin/queues/bulk")
+        .await
+        .assert_problem(404, "unknown_queue");
+    api.delete(&format!("{kind}?force=true"))
+        .await
+        .assert_problem(400, "invalid_parameter");
+    api.post("/v1/admin/queues", &json!({"name": "b-2", "stage": "tx"}))
+        .await
+        .assert_problem(400, "invalid_request");
 }

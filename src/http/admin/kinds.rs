@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{Json as JsonAnswer, extract::State};
+use axum::{
+    Json as JsonAnswer,
+    extract::{FromRequestParts, Query, State},
+    http::request::Parts,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{
     ToSchema,
@@ -12,18 +16,21 @@ use utoipa::{
 use super::{
     AdminStore, Answer,
     gates::{present, whole_if_present},
+    storable,
 };
 use crate::{
     http::{
         Api,
         body::Json,
         openapi::{
-            refusals::{Call, Changing, Refusals, WithBody},
+            refusals::{Call, Changing, OfKind, Refusals, WithBody, WithQuery},
             schemas::words,
         },
+        path::parameter,
+        problem::{INVALID_PARAMETER, Problem, UNKNOWN_KIND},
     },
     request::Flow,
-    store::{Kind, KindOverview, Setting},
+    store::{Kind, KindOverview, KindRemoval, KindRemove, Setting},
 };
 
 /// Kinds.
@@ -126,4 +133,70 @@ pub(super) async fn add_kind(AdminStore(store): AdminStore, Json(new): Json<NewK
     kind.high_water = new.high_water.unwrap_or(kind.high_water);
     let made = store.kind_add(&kind).await?;
     Ok(JsonAnswer(MadeKind { made }))
+}
+
+/// A path that names a kind.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct KindName {
+    /// The kind, as the database names it.
+    #[param(pattern = "^[a-z][a-z0-9_]{0,54}$", example = "payout")]
+    kind: String,
+}
+
+storable!(KindName { kind }, UNKNOWN_KIND, Ok);
+
+/// What becomes of a kind's requests and queues.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemovalQuery {
+    /// Refuse new requests, and wait for live ones.
+    #[param(default = false)]
+    #[serde(default)]
+    drain: bool,
+    /// Delete the requests that have ended, with results, idempotency keys and histories.
+    #[param(default = false)]
+    #[serde(default)]
+    requests: bool,
+    /// Remove the queues that no other kind uses.
+    #[param(default = false)]
+    #[serde(default)]
+    queues: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RemovalQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
+            .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
+        Ok(query)
+    }
+}
+
+/// Remove a kind, or go a step towards it.
+///
+/// Call again until `removed` is true: with `drain` a call refuses new requests and counts live ones, with `requests` it
+/// deletes a batch of ended ones. 400 when the kind has requests that the call neither waits for nor deletes.
+#[utoipa::path(
+    delete,
+    path = "/v1/admin/kinds/{kind}",
+    params(KindName, RemovalQuery),
+    responses(
+        (status = 200, description = "How far it is removed", body = KindRemoval),
+        Refusals<(Call, OfKind, WithQuery, Changing)>,
+    ),
+)]
+pub(super) async fn remove_kind(
+    AdminStore(store): AdminStore,
+    KindName { kind }: KindName,
+    query: RemovalQuery,
+) -> Answer<KindRemoval> {
+    let with = KindRemove {
+        drain: query.drain,
+        requests: query.requests,
+        queues: query.queues,
+    };
+    Ok(JsonAnswer(store.kind_remove(&kind, with).await?))
 }

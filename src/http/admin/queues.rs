@@ -3,17 +3,27 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 
-use super::{AdminStore, Answer, GatePath, QueuePath};
+use super::{
+    AdminStore, Answer, GatePath, QueuePath,
+    gates::{present, whole_if_present},
+};
 use crate::{
     error::StoreError,
     http::{
-        Api,
-        openapi::refusals::{Call, OfQueue, Refusals},
+        Api, body,
+        openapi::{
+            refusals::{Call, Changing, OfQueue, Refusals, WithBody},
+            schemas::words,
+        },
     },
-    store::{QueueOverview, Store},
+    request::Stage,
+    store::{NewQueue, QueueOverview, Setting, Store},
 };
 
 /// Queues.
@@ -80,4 +90,96 @@ async fn set(store: &Store, path: QueuePath, paused: bool) -> Answer<PausedQueue
         paused,
         changed: !changed.is_empty(),
     }))
+}
+
+fn stages() -> RefOr<Schema> {
+    words(Stage::ALL.iter().map(|stage| stage.as_str()))
+}
+
+/// A queue to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueueToMake {
+    /// Its name.
+    #[schema(pattern = "^[a-z][a-z0-9_]{0,39}$", example = "bulk")]
+    name: String,
+    /// The stage that it serves.
+    #[schema(schema_with = stages)]
+    stage: Stage,
+    /// How many sends per second the fleet makes, for stage tx; no limit unless given.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
+    per_seconds: Option<f64>,
+    /// How many checks the fleet has under way, for stage readiness; no limit unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 0, maximum = 2_147_483_647)]
+    max_concurrency: Option<i32>,
+    /// The depth at which its gate closes: 2000 unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 1, maximum = 1_000_000_000, default = 2000)]
+    high_water: Option<i32>,
+    /// The depth at which it opens again: half of `high_water` unless given.
+    #[serde(default, deserialize_with = "whole_if_present")]
+    #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
+    low_water: Option<i32>,
+}
+
+/// The result of making a queue.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MadeQueue {
+    /// The settings that the call made; none if the queue existed.
+    made: Vec<Setting>,
+}
+
+/// Make a queue, to which kinds may be moved.
+///
+/// An existing queue stays as it is; 400 when it serves the other stage.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/queues",
+    request_body(content = QueueToMake),
+    responses(
+        (status = 200, description = "The queue is there", body = MadeQueue),
+        Refusals<(Call, WithBody, Changing)>,
+    ),
+)]
+pub(super) async fn add_queue(
+    AdminStore(store): AdminStore,
+    body::Json(new): body::Json<QueueToMake>,
+) -> Answer<MadeQueue> {
+    let queue = NewQueue {
+        name: new.name,
+        stage: new.stage,
+        rate: new.per_seconds,
+        concurrency: new.max_concurrency,
+        high_water: new.high_water,
+        low_water: new.low_water,
+    };
+    let made = store.queue_add(&queue).await?;
+    Ok(Json(MadeQueue { made }))
+}
+
+/// A queue that is gone.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RemovedQueue {
+    queue: String,
+    removed: bool,
+}
+
+/// Remove a queue that no kind uses and that holds no request.
+///
+/// 400 when kinds use it or it holds requests.
+#[utoipa::path(
+    delete,
+    path = "/v1/admin/queues/{queue}",
+    params(QueuePath),
+    responses(
+        (status = 200, description = "It is gone", body = RemovedQueue),
+        Refusals<(Call, OfQueue, Changing)>,
+    ),
+)]
+pub(super) async fn remove_queue(AdminStore(store): AdminStore, path: QueuePath) -> Answer<RemovedQueue> {
+    store.queue_remove(&path.queue).await?;
+    let (queue, removed) = (path.queue, true);
+    Ok(Json(RemovedQueue { queue, removed }))
 }
