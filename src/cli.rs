@@ -140,9 +140,9 @@ enum Command {
     Cancel(cancel::Cancel),
     /// Fail a live request as an internal error, whatever its status
     Fail(fail::Fail),
-    /// Stop claims from a queue, everywhere; held requests go on
+    /// Stop claims from a queue, or of a kind, everywhere; held requests go on
     Pause(pause::Queues),
-    /// Resume claims from a queue
+    /// Resume claims from a queue, or of a kind
     Resume(pause::Queues),
     /// Send and deliver nothing from this database any more: for a copy, such as a dump restored into staging
     Quarantine(quarantine::Quarantine),

@@ -24,6 +24,7 @@ mod claim {
     pub mod leases;
     pub mod old_snapshots;
     pub mod pacing_model;
+    pub mod paused_kinds;
     pub mod rates;
 }
 mod cli {

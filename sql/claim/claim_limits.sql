@@ -35,12 +35,18 @@ begin
       q.per_seconds, q.burst, q.max_concurrency,
       exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
       -- All kinds of the queue are no restriction: then `take_messages` reads no request for its kind.
-      case when not q.kinds <@ p_kinds then p_kinds end,
+      case
+        when q.paused_kinds <> '{}' then tidegate_internal.unpaused_kinds(q.kinds, q.paused_kinds, p_kinds)
+        when not q.kinds <@ p_kinds then p_kinds
+      end,
       -- Random: a counter may be set back by a crash, and an old lease must never be taken for a new one.
       uuid_hash_extended(gen_random_uuid(), 0)
     into v_limits.batch, v_per_seconds, v_burst, v_concurrency, v_barred, v_limits.kinds, v_limits.token
     from tidegate.queue as q
     where q.name = p_queue and q.stage = p_stage;
+    if v_limits.kinds = '{}' then
+      v_limits.batch := 0;
+    end if;
     if v_limits.batch > 0 is not true then
       if found then
         return v_limits;

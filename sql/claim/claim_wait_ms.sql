@@ -1,7 +1,8 @@
 -- claim_wait_ms: For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.
 --
 -- Ask again after that time. A submission, a resume or a higher limit may end the wait early. `kinds` as for a claim
--- (null: all): at most 200 while requests of other kinds wait, because a submission behind them does not notify.
+-- (null: all): at most 200 while requests of other or paused kinds wait, because a submission behind them does not
+-- notify.
 create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
   returns integer language plpgsql security definer as $$
 declare
@@ -13,10 +14,14 @@ declare
   v_next    timestamptz;
   v_free    timestamptz;
   -- Null where they are all of the queue's kinds: then no request is read for its kind.
-  v_kinds   text[] := case when not v_queue.kinds <@ claim_wait_ms.kinds then claim_wait_ms.kinds end;
+  v_kinds   text[] := case
+    when v_queue.paused_kinds <> '{}'
+      then tidegate_internal.unpaused_kinds(v_queue.kinds, v_queue.paused_kinds, claim_wait_ms.kinds)
+    when not v_queue.kinds <@ claim_wait_ms.kinds then claim_wait_ms.kinds
+  end;
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0
-    or exists (select from tidegate.quarantine_state)
+    or v_kinds = '{}' or exists (select from tidegate.quarantine_state)
   then
     return v_longest;
   end if;

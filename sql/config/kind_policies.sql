@@ -37,6 +37,10 @@ begin
   update tidegate.queue as q
   set kinds = q.kinds || new.name
   where q.name in (new.readiness_queue, new.tx_queue) and new.name <> all(q.kinds);
+  -- Of the queues that it has left, too: its requests stay there.
+  update tidegate.queue as q
+  set paused_kinds = array_remove(q.paused_kinds, new.name) || case when new.paused then array[new.name] end
+  where new.name = any(q.kinds) and new.paused <> (new.name = any(q.paused_kinds));
 
   if tg_op = 'INSERT' then
     perform tidegate_internal.make_replays_counter(new.name);
@@ -56,7 +60,7 @@ end;
 $$;
 
 create or replace trigger kind_policies
-  after insert or update of flow, readiness_queue, tx_queue, deadline, readiness_timeout on tidegate.kind
+  after insert or update of flow, readiness_queue, tx_queue, deadline, readiness_timeout, paused on tidegate.kind
   for each row execute function tidegate_internal.kind_policies();
 
 -- function policy_removal: Trigger on policy: it stays while its kind does (TG002).
@@ -105,7 +109,9 @@ begin
     execute format('drop sequence if exists tidegate.%I', 'replays_' || old.name);
   else
     -- Not at commit: by then this transaction may have added the kind again.
-    update tidegate.queue as q set kinds = array_remove(q.kinds, old.name) where old.name = any(q.kinds);
+    update tidegate.queue as q
+    set kinds = array_remove(q.kinds, old.name), paused_kinds = array_remove(q.paused_kinds, old.name)
+    where old.name = any(q.kinds);
   end if;
   return old;
 end;

@@ -50,7 +50,7 @@ begin
     select * from (values
       ('setting', 'insert or update or delete', 'initialised_at'),
       ('installation', 'update', 'system_identifier, database_oid, table_oid'),
-      ('queue', 'insert or update or delete', 'created_at, kinds'),
+      ('queue', 'insert or update or delete', 'created_at, kinds, paused_kinds'),
       ('kind', 'insert or update or delete', 'created_at'),
       ('policy', 'insert or update or delete', 'version'),
       ('response_backoff', 'insert or update or delete', ''),

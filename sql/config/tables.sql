@@ -39,6 +39,7 @@
 --   set_paths: Payload arrays that are sets: element order does not matter.
 --   reject_details: Whether callers get a rejected proof's verdict as error.details.
 --   created_at: When the kind was added.
+--   paused: Whether claims pass its requests over; set by tidegate.pause.
 
 -- table setting: One row of settings for all kinds; written by operators and initialise.
 --   only_row: Always true: there is one row.

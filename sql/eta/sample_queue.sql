@@ -34,7 +34,9 @@ begin
     return;
   end if;
 
-  v_runs := not p_queue.paused and coalesce(p_queue.per_seconds, p_queue.max_concurrency, 1) > 0;
+  -- The head may be of a paused kind.
+  v_runs := not p_queue.paused and p_queue.paused_kinds = '{}'
+    and coalesce(p_queue.per_seconds, p_queue.max_concurrency, 1) > 0;
   v_pace.head_since := case when v_pace.head = v_last.head and v_runs then v_last.head_since else p_now end;
   select max(d.at) into v_drained
   from tidegate.queue_drain as d

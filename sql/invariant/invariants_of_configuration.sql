@@ -16,6 +16,15 @@ exists (
   select from tidegate.queue as q where q.name in (k.tx_queue, k.readiness_queue) and k.name <> all(q.kinds)
 )
      $q$),
+    ('kind_paused_in_some_queues', 'a queue lists those of its kinds that are paused', null, $q$
+select q.name as id
+from tidegate.queue as q
+where exists (
+  select from tidegate.kind as k
+  where k.name = any(q.kinds || q.paused_kinds)
+    and (k.paused and k.name = any(q.kinds)) <> (k.name = any(q.paused_kinds))
+)
+     $q$),
     ('kind_without_policy', 'a kind has a policy for each of its stages', null, $q$
 select k.name || ' ' || s.stage as id
 from tidegate.kind as k

@@ -11,6 +11,7 @@
 --   paused: Whether claims are stopped; set by tidegate.pause.
 --   created_at: When the queue was added.
 --   kinds: The kinds that use it, and those that did: their requests stay; kept by triggers on kind.
+--   paused_kinds: Those of them that are paused; kept by triggers on kind.
 
 -- table queue_drain: Append-only: messages that settles have ended, kept for ten minutes.
 --   queue: The queue.

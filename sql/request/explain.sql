@@ -8,7 +8,7 @@
 --   held                               a worker holds it
 --   cancelling                         its cancel was requested while it is sent
 --   quarantined                        nothing is sent from this database
---   paused, stopped                    an operator has stopped the queue, or set its limit to 0
+--   paused, stopped                    an operator has stopped the queue or the kind, or set its limit to 0
 --   lost                               its lease has run out: the next claim takes or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few
 --   backing_off, not_before            its next attempt or start is snoozed

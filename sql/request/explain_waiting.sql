@@ -97,6 +97,11 @@ begin
       ),
       ('paused', v_queue.paused, format('queue %s is paused: `tidegate resume %1$s`', v_queue.name), '{}'::jsonb),
       (
+        'paused', p_request.kind = any(v_queue.paused_kinds),
+        format('kind %s is paused: `tidegate resume --kind %1$s`', p_request.kind),
+        jsonb_build_object('kind', p_request.kind)
+      ),
+      (
         'stopped', 0 in (v_queue.per_seconds, v_queue.max_concurrency),
         format('queue %s is stopped: its %s is 0', v_queue.name,
           case v_stage when 'tx' then 'per_seconds' else 'max_concurrency' end), '{}'

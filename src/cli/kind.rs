@@ -184,7 +184,7 @@ impl Kind {
             }
             Self::Remove(remove) => remove.run(&connected).await,
             Self::List => {
-                let header = "kind  flow  readiness queue  tx queue  threshold  per second  concurrency";
+                let header = "kind  flow  readiness queue  tx queue  threshold  per second  concurrency  paused";
                 connected.print_rows(store.kinds(None).await?, "there is no kind", header, |kind| {
                     [
                         kind.name,
@@ -194,6 +194,7 @@ impl Kind {
                         kind.response_threshold.to_string(),
                         or_dash(kind.per_seconds),
                         or_dash(kind.max_concurrency),
+                        or_dash(kind.paused.then_some("yes")),
                     ]
                 })
             }

@@ -37,6 +37,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(config::setting))
         .routes(routes!(kinds::kinds, kinds::add_kind))
         .routes(routes!(kinds::remove_kind))
+        .routes(routes!(kinds::pause_kind))
+        .routes(routes!(kinds::resume_kind))
         .routes(routes!(queues::queues, queues::add_queue))
         .routes(routes!(queues::remove_queue))
         .routes(routes!(queues::pause))

@@ -165,6 +165,8 @@ pub struct KindOverview {
     /// Checks at once from its readiness queue; null for no limit, or no such queue.
     #[cfg_attr(feature = "server", schema(required))]
     pub max_concurrency: Option<i32>,
+    /// Whether claims pass its requests over.
+    pub paused: bool,
 }
 
 /// How far a kind has been removed.

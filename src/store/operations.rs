@@ -230,7 +230,18 @@ impl Store {
     ///
     /// Unknown queue, a database error.
     pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>> {
-        run!(self, fetch_all query_scalar "pause.sql"(queue, paused, self.actor.as_deref()))
+        run!(self, fetch_all query_scalar "pause.sql"(queue, paused, self.actor.as_deref(), None::<&str>))
+    }
+
+    /// Stops or resumes claims of a kind, in every queue: `tidegate.pause`. Returns whether that changed anything.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, a database error.
+    pub async fn pause_kind(&self, kind: &str, paused: bool) -> Result<bool> {
+        let changed: Vec<String> =
+            run!(self, fetch_all query_scalar "pause.sql"(None::<&str>, paused, self.actor.as_deref(), kind))?;
+        Ok(!changed.is_empty())
     }
 
     /// Runs the maintenance duties that are due: `tidegate.maintain`.

@@ -499,6 +499,10 @@ async fn limits_change_while_everything_runs() {
     assert_eq!(out(&again).trim(), "[]");
     let resumed = run(&database.url, &["resume", "tx"]).await;
     assert!(out(&resumed).contains("resumed tx"), "{}", out(&resumed));
+    let kind = run(&database.url, &["pause", "--kind", "public-decrypt"]).await;
+    assert_eq!(out(&kind), "paused public_decrypt\n", "{}", err(&kind));
+    let again = run(&database.url, &["pause", "--kind", "public-decrypt"]).await;
+    assert_eq!(out(&again), "nothing changed: already paused\n", "{}", err(&again));
 
     assert_eq!(
         database.text("select string_agg(name || paused || coalesce(per_seconds::text, '-'), ' ' order by name) from tidegate.queue").await,

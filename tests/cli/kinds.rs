@@ -56,9 +56,12 @@ async fn a_kind_is_added_with_its_limits_and_listed() {
         .collect();
     assert_eq!(
         lines[0],
-        "kind flow readiness queue tx queue threshold per second concurrency"
+        "kind flow readiness queue tx queue threshold per second concurrency paused"
     );
-    for line in ["payout direct - payout 1 1.5 -", "report decrypt checks payout 3 1.5 9"] {
+    for line in [
+        "payout direct - payout 1 1.5 - -",
+        "report decrypt checks payout 3 1.5 9 -",
+    ] {
         assert!(lines.iter().any(|listed| listed == line), "{line}: {lines:?}");
     }
     let listed = run(&database.url, &["kind", "list", "--json"]).await;
@@ -66,7 +69,7 @@ async fn a_kind_is_added_with_its_limits_and_listed() {
     assert!(
         listed.contains(&json!({
             "name": "report", "flow": "decrypt", "readiness_queue": "checks", "tx_queue": "payout",
-            "response_threshold": 3, "per_seconds": 1.5, "max_concurrency": 9
+            "response_threshold": 3, "per_seconds": 1.5, "max_concurrency": 9, "paused": false
         })),
         "{listed:?}"
     );

@@ -540,11 +540,11 @@ async fn a_kind_is_made_listed_and_takes_submissions_at_once() {
     for kind in [
         json!({
             "name": "report", "flow": "decrypt", "readiness_queue": "checks", "tx_queue": "payout",
-            "response_threshold": 3, "per_seconds": 0.5, "max_concurrency": 9
+            "response_threshold": 3, "per_seconds": 0.5, "max_concurrency": 9, "paused": false
         }),
         json!({
             "name": "payout", "flow": "direct", "readiness_queue": null, "tx_queue": "payout",
-            "response_threshold": 1, "per_seconds": 0.5, "max_concurrency": null
+            "response_threshold": 1, "per_seconds": 0.5, "max_concurrency": null, "paused": false
         }),
     ] {
         assert!(kinds.contains(&kind), "{kinds:?}");
@@ -615,6 +615,14 @@ async fn kinds_and_queues_are_removed_when_they_are_free() {
     );
     api.submit("payout").await;
     let kind = "/v1/admin/kinds/payout";
+    for (door, paused, changed) in [("pause", true, true), ("pause", true, false), ("resume", false, true)] {
+        let said = api.post(&format!("{kind}/{door}"), &json!({})).await;
+        let expected = json!({"kind": "payout", "paused": paused, "changed": changed});
+        assert_eq!(said.body, expected, "{said:?}");
+    }
+    api.post("/v1/admin/kinds/nope/pause", &json!({}))
+        .await
+        .assert_problem(404, "unknown_kind");
 
     api.delete(kind).await.assert_problem(400, "invalid_request");
     let draining = api.delete(&format!("{kind}?drain=true&requests=true")).await;

@@ -11,7 +11,7 @@ const TERMS: &str = "select t::text from tidegate.submit_terms as t order by t.k
 const STATED: &str = "select to_jsonb(s) - 'id' from tidegate.submit('direct', '{}', submitter => 'me') as s";
 
 /// Changes of each source that plain submissions of `direct` have to heed.
-const CHANGES: [&str; 19] = [
+const CHANGES: [&str; 20] = [
     "update tidegate.kind set deadline = '2 hours' where name = 'direct'",
     "update tidegate.kind set set_paths = '{list}' where name = 'direct'",
     "update tidegate.kind set response_threshold = 1, processing_ms = 50000 where name = 'direct'",
@@ -26,6 +26,7 @@ const CHANGES: [&str; 19] = [
     "update tidegate.gate set high_water = 2, low_water = 1 where queue = 'tx'",
     "update tidegate.gate set mode = 'soft' where queue = 'tx'",
     "select tidegate.pause('tx')",
+    "select tidegate.pause(kind => 'direct')",
     "select tidegate.gate_force('tx', 'accepting', 'ann')",
     "select tidegate.gate_force('tx', 'too_many_requests', 'ann')",
     "select tidegate.quota_set(submitter => 'me', high_water => 2)",

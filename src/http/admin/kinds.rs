@@ -30,7 +30,7 @@ use crate::{
         problem::{INVALID_PARAMETER, Problem, UNKNOWN_KIND},
     },
     request::Flow,
-    store::{Kind, KindOverview, KindRemoval, KindRemove, Setting},
+    store::{Kind, KindOverview, KindRemoval, KindRemove, Setting, Store},
 };
 
 /// Kinds.
@@ -199,4 +199,45 @@ pub(super) async fn remove_kind(
         queues: query.queues,
     };
     Ok(JsonAnswer(store.kind_remove(&kind, with).await?))
+}
+
+/// A kind after it was paused or resumed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PausedKind {
+    kind: String,
+    /// Whether claims pass its requests over.
+    paused: bool,
+    /// Whether the call changed that.
+    changed: bool,
+}
+
+/// Pass a kind's requests over in claims, everywhere.
+///
+/// They keep their places, and submissions are accepted. `changed` is false when it was paused before.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/kinds/{kind}/pause",
+    params(KindName),
+    responses((status = 200, description = "It is paused", body = PausedKind), Refusals<(Call, OfKind)>),
+)]
+pub(super) async fn pause_kind(AdminStore(store): AdminStore, path: KindName) -> Answer<PausedKind> {
+    set_paused(&store, path, true).await
+}
+
+/// Let claims take a kind's requests again.
+///
+/// `changed` is false when it was not paused.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/kinds/{kind}/resume",
+    params(KindName),
+    responses((status = 200, description = "It goes on", body = PausedKind), Refusals<(Call, OfKind)>),
+)]
+pub(super) async fn resume_kind(AdminStore(store): AdminStore, path: KindName) -> Answer<PausedKind> {
+    set_paused(&store, path, false).await
+}
+
+async fn set_paused(store: &Store, KindName { kind }: KindName, paused: bool) -> Answer<PausedKind> {
+    let changed = store.pause_kind(&kind, paused).await?;
+    Ok(JsonAnswer(PausedKind { kind, paused, changed }))
 }
