@@ -136,6 +136,7 @@ enum Command {
     Status,
     /// Show the last day of a kind or a queue by the minute
     History(history::History),
+    Status(status::Status),
     /// Cancel live requests: those named, or all that a filter lets through
     Cancel(cancel::Cancel),
     /// Fail a live request as an internal error, whatever its status
@@ -201,6 +202,7 @@ impl Cli {
             Command::Resolve(command) => command.run(global).await,
             Command::Status => status::run(global).await,
             Command::History(command) => command.run(global).await,
+            Command::Status(command) => command.run(global).await,
             Command::Cancel(command) => command.run(global).await,
             Command::Fail(command) => command.run(global).await,
             Command::Pause(queues) => queues.set_paused(global, true).await,

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::json;
 
 use super::{
-    GlobalArgs, print_json,
+    Connected, GlobalArgs, print_json,
     table::{or_dash, table, time},
 };
-use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, WorkerOverview};
+use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, SubmitterCount, WorkerOverview};
 
 const QUEUES: &str = "queue  stage  limit  waiting  held  backing off  drained/s 10s  1m  gate";
 const STAGES: &str =
@@ -16,8 +17,49 @@ const STAGES: &str =
 const TIMEOUTS: &str =
     "adaptive timeout  state  srtt  rttvar  k_margin  timeout  failure rate  target  calls/s  processes";
 
-pub(super) async fn run(global: GlobalArgs) -> anyhow::Result<ExitCode> {
-    let connected = global.connect(1).await?;
+const SUBMITTERS: &str = "queue  submitter  requests  waiting  held  quota  oldest since";
+
+/// Submitters shown at most.
+const SUBMITTERS_MAX: i32 = 100;
+
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Show whose requests are in the queues instead: those of the submitters that have the most
+    #[arg(long)]
+    submitters: bool,
+    /// Only this queue
+    #[arg(long, requires = "submitters")]
+    queue: Option<String>,
+}
+
+impl Status {
+    pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
+        let connected = global.connect(1).await?;
+        if self.submitters {
+            return submitters(&connected, self.queue.as_deref()).await;
+        }
+        overview(&connected).await
+    }
+}
+
+async fn submitters(connected: &Connected, queue: Option<&str>) -> anyhow::Result<ExitCode> {
+    let counts = connected.store.submitter_counts(queue, SUBMITTERS_MAX).await?;
+    connected.print_rows(counts, "no request is in a queue", SUBMITTERS, submitter_row)
+}
+
+fn submitter_row(count: SubmitterCount) -> [String; 7] {
+    [
+        count.queue,
+        or_dash(count.submitter),
+        count.requests.to_string(),
+        count.waiting.to_string(),
+        count.held.to_string(),
+        or_dash(count.high_water),
+        time(count.oldest_at),
+    ]
+}
+
+async fn overview(connected: &Connected) -> anyhow::Result<ExitCode> {
     let requests = connected.store.request_overview().await?;
     let queues = connected.store.queue_overview().await?;
     let workers = connected.store.worker_overview().await?;

@@ -41,6 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(kinds::resume_kind))
         .routes(routes!(queues::queues, queues::add_queue))
         .routes(routes!(queues::remove_queue))
+        .routes(routes!(queues::submitters))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
         .routes(routes!(gates::gates))

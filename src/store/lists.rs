@@ -91,6 +91,26 @@ pub struct WaitingRequest {
     pub waiting_since: DateTime<Utc>,
 }
 
+/// The requests of one submitter in one queue.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct SubmitterCount {
+    /// The queue.
+    pub queue: String,
+    /// The submitter; none: the requests without one.
+    pub submitter: Option<String>,
+    /// All of its requests in the queue, also those that back off.
+    pub requests: i64,
+    /// Those that a worker could take now.
+    pub waiting: i64,
+    /// Those that a worker holds.
+    pub held: i64,
+    /// Since when the oldest has been there.
+    pub oldest_at: DateTime<Utc>,
+    /// The quota of the submitter, in all queues; none: it has none.
+    pub high_water: Option<i32>,
+}
+
 impl Store {
     /// One page of requests: `tidegate.list_requests`.
     ///
@@ -121,5 +141,14 @@ impl Store {
     /// Unknown queue, a database error.
     pub async fn first_waiting(&self, queue: Option<&str>, limit: i32) -> Result<Vec<WaitingRequest>> {
         run!(self, fetch_all query_as "first_waiting.sql"(limit, queue))
+    }
+
+    /// Who has requests in the queues, or in one, those with the most first: `tidegate.submitter_counts`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, a database error.
+    pub async fn submitter_counts(&self, queue: Option<&str>, limit: i32) -> Result<Vec<SubmitterCount>> {
+        run!(self, fetch_all query_as "submitter_counts.sql"(queue, limit))
     }
 }

@@ -207,3 +207,56 @@ async fn a_redrive_takes_those_of_a_submitter_that_ended_in_time() {
         "ann"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_fills_the_queues_is_shown_by_submitter() {
+    let database = TestDatabase::new().await;
+    let none = run(&database.url, &["status", "--submitters"]).await;
+    assert_eq!(out(&none), "no request is in a queue\n", "{}", err(&none));
+    for (kind, submitter) in [
+        ("direct", "ann"),
+        ("direct", "bob"),
+        ("direct", "ann"),
+        ("user_decrypt", "ann"),
+        ("direct", "ann"),
+    ] {
+        submit(&database, kind, submitter).await;
+    }
+    database.submit("direct").await;
+    let later = "select id from tidegate.submit('direct', '{}', submitter => 'bob',
+                   not_before => tidegate.clock() + interval '1 hour')";
+    database.value(later).await;
+    database
+        .execute("select tidegate.quota_set(submitter => 'ann', high_water => 50)")
+        .await;
+    database
+        .execute("select tidegate.claim_tx('tx', 'w', 1, '30 seconds')")
+        .await;
+
+    let counts = shown(&database, &["status", "--submitters"]).await;
+    let counts = counts.as_array().unwrap().iter().map(|count| {
+        let cells = ["queue", "submitter", "requests", "waiting", "held", "high_water"];
+        cells.map(|cell| count[cell].clone())
+    });
+    let expected = [
+        ("tx", Some("ann"), [3, 2, 1], Some(50)),
+        ("tx", Some("bob"), [2, 1, 0], None),
+        ("readiness", Some("ann"), [1, 1, 0], Some(50)),
+        ("tx", None, [1, 1, 0], None),
+    ];
+    let expected = expected.map(|(queue, submitter, [requests, waiting, held], quota)| {
+        [
+            json!(queue),
+            json!(submitter),
+            json!(requests),
+            json!(waiting),
+            json!(held),
+            json!(quota),
+        ]
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), expected);
+    let text = run(&database.url, &["status", "--submitters", "--queue", "readiness"]).await;
+    assert_eq!(out(&text).lines().count(), 2, "{}{}", out(&text), err(&text));
+    let unknown = run(&database.url, &["status", "--submitters", "--queue", "nope"]).await;
+    assert!(err(&unknown).contains("there is no queue"), "{}", err(&unknown));
+}

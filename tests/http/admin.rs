@@ -615,6 +615,8 @@ async fn kinds_and_queues_are_removed_when_they_are_free() {
     );
     api.submit("payout").await;
     let kind = "/v1/admin/kinds/payout";
+    let submitters = api.get("/v1/admin/submitters").await;
+    assert_eq!(submitters.body["submitters"][0]["waiting"], 1, "{submitters:?}");
     for (door, paused, changed) in [("pause", true, true), ("pause", true, false), ("resume", false, true)] {
         let said = api.post(&format!("{kind}/{door}"), &json!({})).await;
         let expected = json!({"kind": "payout", "paused": paused, "changed": changed});

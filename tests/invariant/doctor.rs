@@ -401,6 +401,11 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "kind_paused_in_some_queues",
+        "update tidegate.queue set paused_kinds = '{direct}' where name = 'tx'",
+        &[],
+    ),
+    (
         "kind_without_policy",
         "delete from tidegate.policy where kind = 'public_decrypt' and stage = 'readiness'",
         &[],

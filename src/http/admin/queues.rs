@@ -23,7 +23,7 @@ use crate::{
         },
     },
     request::Stage,
-    store::{NewQueue, QueueOverview, Setting, Store},
+    store::{NewQueue, QueueOverview, Setting, Store, SubmitterCount},
 };
 
 /// Queues.
@@ -42,6 +42,25 @@ pub(super) struct Queues {
 pub(super) async fn queues(State(api): State<Arc<Api>>) -> Answer<Queues> {
     let queues = api.store.queue_overview().await?;
     Ok(Json(Queues { queues }))
+}
+
+/// Whose requests are in the queues.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Submitters {
+    submitters: Vec<SubmitterCount>,
+}
+
+/// The submitters with the most requests in a queue, 100 at most.
+///
+/// One line for each queue and submitter. Reads every request in a queue.
+#[utoipa::path(
+    get,
+    path = "/v1/admin/submitters",
+    responses((status = 200, description = "The submitters", body = Submitters), Refusals<Call>),
+)]
+pub(super) async fn submitters(State(api): State<Arc<Api>>) -> Answer<Submitters> {
+    let submitters = api.store.submitter_counts(None, 100).await?;
+    Ok(Json(Submitters { submitters }))
 }
 
 /// A queue after it was paused or resumed.
