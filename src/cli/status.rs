@@ -1,15 +1,20 @@
 //! `tidegate status`
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
+use chrono::Utc;
 use clap::Args;
+use humantime::parse_duration;
 use serde_json::json;
 
 use super::{
     Connected, GlobalArgs, print_json,
     table::{or_dash, table, time},
 };
-use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, SubmitterCount, WorkerOverview};
+use crate::{
+    store::{EstimatorOverview, Gate, QueueOverview, StageLevel, SubmitterCount, WorkerOverview},
+    telemetry::print_err,
+};
 
 const QUEUES: &str = "queue  stage  limit  waiting  held  backing off  drained/s 10s  1m  gate";
 const STAGES: &str =
@@ -30,20 +35,75 @@ pub(super) struct Status {
     /// Only this queue
     #[arg(long, requires = "submitters")]
     queue: Option<String>,
+    /// Show it again every so many seconds, until Ctrl-C
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
+    watch: Option<Duration>,
+}
+
+/// A time from 0.1 s to an hour, as a number of seconds or with a unit, such as 500ms.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let bare = text
+        .parse::<f64>()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = bare.map_or_else(|| parse_duration(text).map_err(|error| error.to_string()), Ok)?;
+    let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
+    allowed
+        .contains(&duration)
+        .then_some(duration)
+        .ok_or_else(|| "it is 0.1 s to an hour".to_owned())
 }
 
 impl Status {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
-        if self.submitters {
-            return submitters(&connected, self.queue.as_deref()).await;
+        let shown = self.show(&connected).await?;
+        match self.watch {
+            None => Ok(shown),
+            Some(pause) => tokio::select! {
+                () = self.repeat(&connected, pause) => Ok(ExitCode::SUCCESS),
+                interrupted = tokio::signal::ctrl_c() => Ok(interrupted.map(|()| ExitCode::SUCCESS)?),
+            },
         }
-        overview(&connected).await
+    }
+
+    /// Shows it again and again: who watches a fleet wants to see when a database answers again.
+    async fn repeat(&self, connected: &Connected, pause: Duration) {
+        loop {
+            tokio::time::sleep(pause).await;
+            if let Err(error) = self.show(connected).await {
+                print_err(format_args!("{error:#}"));
+            }
+        }
+    }
+
+    async fn show(&self, connected: &Connected) -> anyhow::Result<ExitCode> {
+        if self.submitters {
+            let counts = connected
+                .store
+                .submitter_counts(self.queue.as_deref(), SUBMITTERS_MAX)
+                .await?;
+            self.begin(connected);
+            return submitters(connected, counts);
+        }
+        overview(connected, || self.begin(connected)).await
+    }
+
+    /// Before the lines of a picture, which are known by then: a terminal never shows half of one for long.
+    fn begin(&self, connected: &Connected) {
+        if self.watch.is_none() || connected.json {
+            return;
+        }
+        if std::io::stdout().is_terminal() {
+            // To the upper left, and what is below is erased.
+            outln!("\u{1b}[H\u{1b}[2J{}", time(Utc::now()));
+        } else {
+            outln!("{}", time(Utc::now()));
+        }
     }
 }
 
-async fn submitters(connected: &Connected, queue: Option<&str>) -> anyhow::Result<ExitCode> {
-    let counts = connected.store.submitter_counts(queue, SUBMITTERS_MAX).await?;
+fn submitters(connected: &Connected, counts: Vec<SubmitterCount>) -> anyhow::Result<ExitCode> {
     connected.print_rows(counts, "no request is in a queue", SUBMITTERS, submitter_row)
 }
 
@@ -59,7 +119,7 @@ fn submitter_row(count: SubmitterCount) -> [String; 7] {
     ]
 }
 
-async fn overview(connected: &Connected) -> anyhow::Result<ExitCode> {
+async fn overview(connected: &Connected, begin: impl FnOnce()) -> anyhow::Result<ExitCode> {
     let requests = connected.store.request_overview().await?;
     let queues = connected.store.queue_overview().await?;
     let workers = connected.store.worker_overview().await?;
@@ -77,6 +137,7 @@ async fn overview(connected: &Connected) -> anyhow::Result<ExitCode> {
         }));
     }
 
+    begin();
     if let Some(quarantine) = quarantine {
         outln!(
             "QUARANTINED: nothing is sent from this database until `tidegate adopt`: {}\n",

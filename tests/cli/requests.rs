@@ -1,9 +1,16 @@
 //! Does an operator find requests by what is known of them?
 
+use std::process::Stdio;
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
-    cli::commands::{err, out, run},
+    cli::commands::{err, out, run, tidegate},
     support::TestDatabase,
 };
 
@@ -259,4 +266,35 @@ async fn who_fills_the_queues_is_shown_by_submitter() {
     assert_eq!(out(&text).lines().count(), 2, "{}{}", out(&text), err(&text));
     let unknown = run(&database.url, &["status", "--submitters", "--queue", "nope"]).await;
     assert!(err(&unknown).contains("there is no queue"), "{}", err(&unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_status_follows_what_changes_until_it_is_interrupted() {
+    let database = TestDatabase::new().await;
+    let mut watching = tidegate(&database.url)
+        .args(["status", "--watch", "0.2"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut until = async |word: &str| {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains(word) {
+                return;
+            }
+        }
+        panic!("the output ends before {word}");
+    };
+
+    until("drained/s").await;
+    database.execute("select tidegate.pause('tx')").await;
+    until("paused").await;
+    let pid = Pid::from_raw(i32::try_from(watching.id().unwrap()).unwrap());
+    kill(pid, Signal::SIGINT).unwrap();
+    assert!(watching.wait().await.unwrap().success());
+
+    for interval in ["0", "-1", "2h", "soon"] {
+        let refused = run(&database.url, &["status", "--watch", interval]).await;
+        assert_eq!(refused.status.code(), Some(2), "{interval}");
+    }
 }
