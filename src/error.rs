@@ -13,7 +13,7 @@ mod tls {
 
 use sqlx::postgres::PgDatabaseError;
 
-use crate::request::UnknownWord;
+use crate::{request::UnknownWord, sql_files};
 
 /// An error of the store, with its remedy where there is one.
 ///
@@ -150,7 +150,7 @@ impl From<sqlx::Error> for StoreError {
             "TG006" => Self::UnknownRequest(message),
             "TG007" => Self::Misuse(message),
             "TG010" => Self::UnknownSetting(message),
-            "42501" => Self::NotPermitted(message),
+            "42501" => Self::NotPermitted(with_missing_role(message)),
             "TG011" => Self::BatchTooLarge(message),
             "TG012" => Self::KeyMissing(message),
             "TG013" => Self::PolicyRefused(message),
@@ -179,6 +179,26 @@ impl From<sqlx::Error> for StoreError {
             _ => Self::Database(error),
         }
     }
+}
+
+/// The refusal of a right, with the roles that have it.
+fn with_missing_role(message: String) -> String {
+    let denied = message
+        .strip_prefix("permission denied for ")
+        .map(|what| what.split_once(' '));
+    let roles = match denied {
+        Some(Some(("function", function))) => sql_files::roles_that_call(function).join(" or "),
+        Some(Some(("schema", "tidegate"))) => {
+            "tidegate_reader, tidegate_api, tidegate_node, tidegate_worker or tidegate_admin".to_owned()
+        }
+        // Whoever may use the schema may read its tables.
+        Some(Some(("table", table))) if sql_files::admin_changes(table) => "tidegate_admin".to_owned(),
+        _ => String::new(),
+    };
+    if roles.is_empty() {
+        return message;
+    }
+    format!("{message}; it needs the role {roles}: `grant ROLE to USER`")
 }
 
 /// An error that is no answer of the database.

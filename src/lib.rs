@@ -28,6 +28,7 @@ mod json_text;
 mod lock;
 pub mod request;
 pub mod retry_after;
+mod sql_files;
 pub mod stage;
 #[cfg(feature = "server")]
 pub mod webhook;

@@ -26,9 +26,8 @@ pub use self::{migrations::Migrations, session::StatementError};
 use crate::{
     database::{self, PoolSettings},
     error::StoreError,
+    sql_files,
 };
-
-static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
 
 static MIGRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
@@ -46,7 +45,7 @@ static TIDEGATE: LazyLock<Migrations> = LazyLock::new(|| {
     });
     let new = Migrations::new("tidegate").build(build());
     let tidegate = files.fold(new, |all, (name, sql)| all.file(name, sql));
-    let functions = order::in_order(below(&SQL)).into_iter();
+    let functions = order::in_order(sql_files::all()).into_iter();
     functions.fold(tidegate, |all, (path, sql)| all.function(path, sql))
 });
 
@@ -145,15 +144,6 @@ pub struct Migrated {
 #[must_use]
 pub fn sql_files() -> Vec<(&'static str, &'static str)> {
     TIDEGATE.functions.clone()
-}
-
-fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
-    let files = directory.files().filter_map(|file| {
-        let path = file.path().to_str()?;
-        Some((path, file.contents_utf8()?))
-    });
-    let folders = directory.dirs().filter(|folder| !folder.path().ends_with("queries"));
-    files.chain(folders.flat_map(below)).collect()
 }
 
 /// The number of this build of the schema: each change of the SQL has the next one.

@@ -31,6 +31,7 @@ mod cli {
     pub mod commands;
     pub mod contracts;
     pub mod gates;
+    pub mod hints;
     pub mod keys;
     pub mod kinds;
     pub mod requests;

@@ -19,10 +19,7 @@ begin
   if num_nonnulls(quota_set.kind, quota_set.submitter) <> 1 then
     raise exception using errcode = 'TG007', message = 'a quota is for a kind or for a submitter: name one of them';
   end if;
-  if quota_set.kind is not null and not exists (select from tidegate.kind as k where k.name = quota_set.kind) then
-    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', left(quota_set.kind, 100)),
-      hint = 'select name from tidegate.kind';
-  end if;
+  perform tidegate_internal.require_kind(quota_set.kind) where quota_set.kind is not null;
   begin
     if not exists (select from tidegate.gate as g where g.name = v_name) then
       if quota_set.high_water is null then

@@ -9,7 +9,8 @@ begin
   select * into v_queue from tidegate.queue as q where q.name = p_queue;
   if not found then
     raise exception using errcode = 'TG005', message = format('there is no queue "%s"', p_queue),
-      hint = 'select name, stage from tidegate.queue';
+      hint = tidegate_internal.did_you_mean(p_queue, array(select q.name from tidegate.queue as q order by q.name))
+        || '`tidegate status` shows the queues, or select name, stage from tidegate.queue';
   end if;
   if v_queue.stage <> p_stage then
     raise exception using errcode = 'TG005',

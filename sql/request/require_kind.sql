@@ -7,7 +7,8 @@ begin
   select * into v_kind from tidegate.kind as k where k.name = p_kind;
   if not found then
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', p_kind),
-      hint = 'select name from tidegate.kind; make one with tidegate.kind_add, or `tidegate kind add`';
+      hint = tidegate_internal.did_you_mean(p_kind, array(select k.name from tidegate.kind as k order by k.name))
+        || 'select name from tidegate.kind; make one with tidegate.kind_add, or `tidegate kind add`';
   end if;
   return v_kind;
 end;

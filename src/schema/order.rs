@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file below `sql/`: its path there, and its text.
-pub(super) type File = (&'static str, &'static str);
+use crate::sql_files::File;
 
 /// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables
 /// wait from the first one on until everything is applied; those that are in no folder come last, because they apply to
@@ -151,7 +150,7 @@ mod tests {
              comment on function tidegate.added is 'One more.';
              select tidegate_internal.allow('added', '{reader}');",
         );
-        let mut files = super::super::below(&super::super::SQL);
+        let mut files = crate::sql_files::all();
         files.push(added);
         let order = paths(files);
         let place = |wanted| order.iter().position(|path| *path == wanted).unwrap();
