@@ -37,7 +37,8 @@ mod webhook;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use serde::Serialize;
 
 use self::table::table;
@@ -154,6 +155,11 @@ enum Command {
     Webhook(webhook::Webhook),
     /// Run a demonstration: an API node, three workers, a simulated downstream, several hundred requests
     Demo(demo::Demo),
+    /// Print what a shell completes these commands with: bash, zsh, fish, elvish or powershell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Stop the embedded PostgreSQL when no process uses it any more
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
@@ -211,12 +217,20 @@ impl Cli {
             Command::Adopt => quarantine::adopt(global).await,
             Command::Webhook(command) => command.run(global).await,
             Command::Demo(command) => command.run(global).await,
+            Command::Completions { shell } => Ok(completions(shell)),
             Command::EmbeddedPostgresKeeper { directory } => {
                 tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
                 Ok(ExitCode::SUCCESS)
             }
         }
     }
+}
+
+fn completions(shell: Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut script);
+    outln!("{}", String::from_utf8_lossy(&script).trim_end());
+    ExitCode::SUCCESS
 }
 
 /// The longest time of a command's statement: an operator waits for it, and can cancel it.

@@ -1,9 +1,21 @@
 //! Does an error say what was probably meant, and who may?
 
 use crate::{
-    cli::commands::{err, run},
+    cli::commands::{err, out, run},
     support::{TestDatabase, race::Session},
 };
+
+#[tokio::test]
+async fn shells_complete_commands_and_their_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = out(&run("nonsense", &["completions", shell]).await);
+        for word in ["redrive", "submitters", "high"] {
+            assert!(script.contains(word), "{shell} does not complete {word}");
+        }
+    }
+    let unknown = run("nonsense", &["completions", "basic"]).await;
+    assert_eq!(unknown.status.code(), Some(2));
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_misspelt_name_is_answered_with_the_nearest_one() {
