@@ -7,7 +7,7 @@ use humantime::parse_duration;
 use reqwest::Url;
 use tidegate::{config::DatabaseArgs, telemetry::LogArgs, worker::WorkerOptions};
 use tidegate_workers::{
-    http_stage::{HeaderLine, HttpOptions},
+    http_stage::{AnswerForm, HeaderLine, HttpOptions},
     simulate::SimulateOptions,
 };
 
@@ -133,6 +133,10 @@ pub(crate) struct ServerFlags {
     /// Where responses are sent: the relay's address, or the whole URL of its responses; without it there are none
     #[arg(long, value_name = "URL")]
     pub(crate) callback_url: Option<Url>,
+
+    /// What its 2xx are: the response as the body (body), or members reference and response (envelope)
+    #[arg(long, value_name = "FORM", default_value = "envelope")]
+    pub(crate) answer: AnswerForm,
 
     /// The same as --check-concurrency: a server has no other
     #[arg(long, value_name = "C", conflicts_with = "check_concurrency")]

@@ -1,9 +1,12 @@
 //! Connections to the database.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use tidegate::{
     config::DatabaseLocation,
     database::{self, PoolSettings},
+    request::Flow,
     store::Store,
     worker::WorkerOptions,
 };
@@ -16,6 +19,13 @@ pub(crate) async fn open(worker: &WorkerFlags, connections: usize) -> anyhow::Re
     let location = worker.database.clone().locate().await?;
     let store = location.open(&settings(u32::try_from(connections)?)).await?;
     Ok((store, location))
+}
+
+/// The flow of each kind.
+pub(crate) async fn flows(store: &Store) -> anyhow::Result<BTreeMap<String, Flow>> {
+    let kinds = store.kinds(None).await?;
+    let flows = kinds.into_iter().map(|kind| Ok((kind.name, kind.flow.parse()?)));
+    flows.collect()
 }
 
 /// The options of the worker that the flags describe.

@@ -47,7 +47,7 @@ pub(crate) async fn run(
     if server.listen.port() == 0 {
         print_out(format_args!("listening on http://{address}"));
     }
-    downstream_server::serve(listener, downstream.clone(), shutdown)
+    downstream_server::serve(listener, downstream.clone(), server.answer, shutdown)
         .await
         .context("the server broke")?;
     finish(&downstream, server.grace).await;

@@ -20,7 +20,7 @@ use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
     http::{HeaderMap, StatusCode, header::RETRY_AFTER},
-    response::{IntoResponse, Response},
+    response::{AppendHeaders, IntoResponse, Response},
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
@@ -35,7 +35,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::problem::Problem;
-use crate::simulate::{Downstream, Refusal, Stats};
+use crate::{
+    http_stage::AnswerForm,
+    simulate::{Downstream, Refusal, Stats},
+};
 
 /// The longest time that a send without an answer is held open.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -44,10 +47,11 @@ const LONGEST_PAYLOAD: usize = 16 << 20;
 #[derive(Clone)]
 struct Server {
     downstream: Arc<Downstream>,
+    form: AnswerForm,
     shutdown: CancellationToken,
 }
 
-/// Serves `downstream` until `shutdown`, then lets calls under way end.
+/// Serves `downstream` until `shutdown`, then lets calls under way end. Its 2xx have the given form.
 ///
 /// Responses on their way are not waited for: [`Downstream::drain`] does that.
 ///
@@ -57,10 +61,12 @@ struct Server {
 pub async fn serve(
     listener: TcpListener,
     downstream: Arc<Downstream>,
+    form: AnswerForm,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let server = Server {
         downstream,
+        form,
         shutdown: shutdown.clone(),
     };
     let router = Router::new()
@@ -104,7 +110,9 @@ async fn send(
     if answer == Err(Refusal::Silence) {
         let _ = timeout(SILENCE, server.shutdown.cancelled()).await;
     }
-    answer.map(taken).map_err(|refusal| Problem::refusal(refusal, &kind))
+    answer
+        .map(|receipt| taken(receipt, server.form))
+        .map_err(|refusal| Problem::refusal(refusal, &kind))
 }
 
 async fn receipt(
@@ -113,7 +121,7 @@ async fn receipt(
 ) -> Result<Response, Problem> {
     let missing = || Problem::new(StatusCode::NOT_FOUND, "no_receipt", "this request was not taken");
     let receipt = server.downstream.find_receipt(id, &kind);
-    receipt.map(taken).ok_or_else(missing)
+    receipt.map(|receipt| taken(receipt, server.form)).ok_or_else(missing)
 }
 
 async fn stats(State(server): State<Server>) -> Json<Stats> {
@@ -121,6 +129,7 @@ async fn stats(State(server): State<Server>) -> Json<Stats> {
 }
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const REFERENCE: &str = "tidegate-reference";
 const BEGAN_AT: &str = "tidegate-began-at";
 
 fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
@@ -144,11 +153,18 @@ fn began_at(headers: &HeaderMap) -> Instant {
     ago.and_then(|ago| now.checked_sub(ago)).unwrap_or(now)
 }
 
-fn taken(receipt: Receipt) -> Response {
+fn taken(receipt: Receipt, form: AnswerForm) -> Response {
     let status = match receipt.response {
         Some(_) => StatusCode::OK,
         None => StatusCode::ACCEPTED,
     };
+    if form != AnswerForm::Envelope {
+        let reference = AppendHeaders(receipt.reference.map(|reference| (REFERENCE, reference)));
+        return match receipt.response {
+            Some(response) => (status, reference, Json(response)).into_response(),
+            None => (status, reference).into_response(),
+        };
+    }
     let reference = receipt.reference.map(|reference| ("reference", reference.into()));
     let response = receipt.response.map(|response| ("response", response));
     let body: BTreeMap<&str, JsonText> = reference.into_iter().chain(response).collect();

@@ -7,7 +7,7 @@
 //!
 //! | answer | check | send | receipt |
 //! |---|---|---|---|
-//! | 2xx | ready | the receipt | the receipt |
+//! | 2xx | ready | the receipt, with the response in its body | the same |
 //! | 404 | never | rejected | there is none |
 //! | 410 | never | rejected | it was not executed, and will not be |
 //! | 5xx, timeout, no connection | another attempt | another attempt | not known: another attempt |
@@ -25,18 +25,22 @@ mod receipt;
 mod service;
 mod url_template;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Once},
+};
 
 use reqwest::Method;
 use tidegate::{
-    request::{Request, RequestError},
-    stage::{Check, Found, JsonText, Readiness, Sent, Stages, Transact},
+    request::{Flow, Request, RequestError},
+    stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
 };
 
 use self::service::Service;
 pub use self::{
     header::{HeaderLine, header_map},
-    options::{HttpOptions, UrlFor},
+    options::{ForKind, HttpOptions, UrlFor},
+    receipt::AnswerForm,
     url_template::UrlTemplate,
 };
 use crate::{ParseError, kinds::EXAMPLE};
@@ -52,14 +56,14 @@ pub enum HttpStageError {
     Client(#[source] reqwest::Error),
 }
 
-/// Stages for every kind that `options` have a URL for.
+/// Stages for every kind that `options` have a URL for. `flows` has the flows of the kinds in the database.
 ///
 /// A URL without a kind serves the example's kinds and those named with `--kind`.
 ///
 /// # Errors
 ///
-/// When the options contradict each other, or the machine cannot make an HTTP client.
-pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
+/// When the options contradict each other or a flow, or the machine cannot make an HTTP client.
+pub fn stages(options: &HttpOptions, flows: &BTreeMap<String, Flow>) -> Result<Stages, HttpStageError> {
     options.validate()?;
     let service = Arc::new(Service::new(options)?);
     let own = options.all_urls().filter_map(|url| url.kind.as_ref());
@@ -67,7 +71,7 @@ pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
     kinds.extend(EXAMPLE.map(|(kind, _)| kind));
     let mut stages = Stages::new();
     for kind in kinds {
-        let (readiness, transact) = stages_of(&service, options, kind);
+        let (readiness, transact) = stages_of(&service, options, kind, flows.get(kind).copied())?;
         if let Some(readiness) = readiness {
             stages = stages.readiness(kind, readiness);
         }
@@ -83,9 +87,25 @@ fn stages_of(
     service: &Arc<Service>,
     options: &HttpOptions,
     kind: &str,
-) -> (Option<HttpReadiness>, Option<HttpTransact>) {
-    let url = |urls| options::url_for(urls, kind);
+    flow: Option<Flow>,
+) -> Result<(Option<HttpReadiness>, Option<HttpTransact>), ParseError> {
+    let url = |urls| options::for_kind(urls, kind);
     let service = || service.clone();
+    let is_direct = flow == Some(Flow::Direct);
+    let given = options::for_kind(&options.answers, kind);
+    let own = options
+        .answers
+        .iter()
+        .find(|answer| answer.kind.as_deref() == Some(kind));
+    if flow == Some(Flow::Proof) && own.is_some_and(|own| own.value != AnswerForm::Envelope) {
+        let message = format!("--answer {kind}=… has no form but envelope: a proof is answered by a verdict");
+        return Err(ParseError(message));
+    }
+    let form = match given {
+        Some(form) if flow != Some(Flow::Proof) => form,
+        None if is_direct => AnswerForm::Body,
+        _ => AnswerForm::Envelope,
+    };
     let readiness = url(&options.check_urls).map(|url| HttpReadiness {
         service: service(),
         url,
@@ -94,8 +114,11 @@ fn stages_of(
         service: service(),
         send,
         receipt: url(&options.receipt_urls),
+        form,
+        is_direct,
+        awaits: Once::new(),
     });
-    (readiness, transact)
+    Ok((readiness, transact))
 }
 
 /// The readiness stage of one kind.
@@ -117,13 +140,49 @@ pub(crate) struct HttpTransact {
     service: Arc<Service>,
     send: UrlTemplate,
     receipt: Option<UrlTemplate>,
+    form: AnswerForm,
+    is_direct: bool,
+    /// Whether it was said that its requests await responses.
+    awaits: Once,
+}
+
+impl HttpTransact {
+    /// Says once that a direct request awaits a response that may never come.
+    fn note(&self, request: &Request, receipt: &Receipt) {
+        if !self.is_direct || receipt.response.is_some() {
+            return;
+        }
+        let kind = &request.kind;
+        self.awaits.call_once(|| {
+            let (why, remedy) = match self.form {
+                AnswerForm::Envelope => (
+                    "has no member `response`",
+                    format!("if its body is the response, give --answer {kind}=body"),
+                ),
+                AnswerForm::Body | AnswerForm::Final => (
+                    "is a 202, which promises a response for later",
+                    format!("if a 202 is all that comes, give --answer {kind}=final"),
+                ),
+            };
+            tracing::warn!(
+                kind,
+                request = %request.id,
+                "the answer to a send {why}: requests of this kind now await a POST to /v1/responses, and time out \
+                 without one; {remedy}"
+            );
+        });
+    }
 }
 
 impl Transact for HttpTransact {
     type Payload = JsonText;
 
     async fn send(&self, request: &Request) -> Sent {
-        outcome::sent(self.service.call(Method::POST, &self.send, request).await)
+        let sent = outcome::sent(self.service.call(Method::POST, &self.send, request).await, self.form);
+        if let Sent::Receipt(receipt) = &sent {
+            self.note(request, receipt);
+        }
+        sent
     }
 
     /// Without a receipt URL nothing is found and the request is sent again: the service then has to recognise the
@@ -132,7 +191,7 @@ impl Transact for HttpTransact {
         let Some(url) = &self.receipt else {
             return Ok(Found::Nothing);
         };
-        outcome::found(self.service.call(Method::GET, url, request).await)
+        outcome::found(self.service.call(Method::GET, url, request).await, self.form)
     }
 }
 
@@ -143,7 +202,8 @@ pub(crate) fn stages_at(url: &str, kind: &str, flags: &str) -> (HttpReadiness, H
     let urls = urls.map(|(call, rest)| format!("--{call}-url {url}/{call}/{rest} "));
     let options = crate::from_flags(&(urls.concat() + flags));
     let service = Arc::new(Service::new(&options).unwrap());
-    let (readiness, transact) = stages_of(&service, &options, kind);
+    let flow = EXAMPLE.iter().find(|(name, _)| *name == kind).map(|(_, flow)| *flow);
+    let (readiness, transact) = stages_of(&service, &options, kind, flow).unwrap();
     (readiness.unwrap(), transact.unwrap())
 }
 

@@ -53,8 +53,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         let shutdown = shutdown::on_signal().context("cannot listen for signals")?;
         match command {
             Command::Http { worker, http } => {
-                let stages = http_stage::stages(&http)?;
+                http.validate()?;
                 let (store, _location) = database::open(&worker, 1).await?;
+                let stages = http_stage::stages(&http, &database::flows(&store).await?)?;
                 run_worker(store, stages, http.named().collect(), &worker, shutdown).await
             }
             Command::Simulate { worker, simulate } => {

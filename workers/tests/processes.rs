@@ -4,6 +4,8 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
+#[path = "processes/answers.rs"]
+mod answers;
 #[path = "processes/breaker.rs"]
 mod breaker;
 #[path = "processes/closed_logs.rs"]
@@ -109,7 +111,8 @@ impl Downstream {
     /// A worker that sends to it.
     fn worker(&self, database: &TestDatabase, name: &str) -> Child {
         let url = format!("{}/send/{{kind}}", self.address);
-        let arguments = "http --queue tx --lease 1s --concurrency 8 --first-byte-timeout 1h".split(' ');
+        let arguments =
+            "http --queue tx --answer envelope --lease 1s --concurrency 8 --first-byte-timeout 1h".split(' ');
         let arguments: Vec<_> = arguments.chain(["--name", name, "--send-url", &url]).collect();
         spawn(database, &arguments)
     }

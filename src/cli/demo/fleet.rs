@@ -61,10 +61,12 @@ impl Fleet {
         for number in 1..=3 {
             let name = format!("worker-{number}");
             let mut http = command(&worker, url);
-            http.args(["http", "--name", &name, "--lease", "3s", "--grace", "5s"])
-                .args(["--check-url", &format!("{downstream}/check/{{kind}}")])
-                .args(["--send-url", &format!("{downstream}/send/{{kind}}")])
-                .args(["--receipt-url", &format!("{downstream}/receipt/{{kind}}/{{id}}")]);
+            http.args([
+                "http", "--name", &name, "--lease", "3s", "--grace", "5s", "--answer", "envelope",
+            ])
+            .args(["--check-url", &format!("{downstream}/check/{{kind}}")])
+            .args(["--send-url", &format!("{downstream}/send/{{kind}}")])
+            .args(["--receipt-url", &format!("{downstream}/receipt/{{kind}}/{{id}}")]);
             let child = http
                 .stdout(Stdio::null())
                 .spawn()

@@ -102,8 +102,12 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
 pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Found, Outcome> {
     let found = caught(async { stage.find_receipt(request).await }).await;
     found
-        .and_then(|found| found.map_err(not_known))
-        .map_err(Outcome::unsent)
+        .and_then(|found| found)
+        .map_err(|error| match error.code.as_str() {
+            // It was found, and would be as long the next time.
+            "unstorable_response" => Outcome::Rejected(error),
+            _ => Outcome::unsent(not_known(error)),
+        })
 }
 
 /// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as

@@ -168,6 +168,8 @@ impl Fleet {
                 "5s",
                 "--batch",
                 "64",
+                "--answer",
+                "envelope",
                 "--check-url",
                 &format!("{service}/check/{{kind}}"),
                 "--send-url",

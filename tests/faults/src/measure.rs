@@ -86,6 +86,8 @@ pub async fn measure(
         "200",
         "--concurrency",
         "4000",
+        "--answer",
+        "envelope",
         "--send-url",
         &format!("{service}/send/{{kind}}"),
         "--receipt-url",

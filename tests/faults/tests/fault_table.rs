@@ -190,6 +190,8 @@ async fn worker(url: &str, downstream: &str) -> Child {
             "1s",
             "--metrics-listen",
             "127.0.0.1:0",
+            "--answer",
+            "envelope",
             "--send-url",
             &format!("{downstream}/send/{{kind}}"),
             "--receipt-url",

@@ -28,7 +28,12 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, downstream.clone(), shutdown.clone()));
+        let task = tokio::spawn(serve(
+            listener,
+            downstream.clone(),
+            AnswerForm::Envelope,
+            shutdown.clone(),
+        ));
         Self {
             downstream,
             shutdown,
@@ -38,7 +43,7 @@ impl Running {
     }
 
     fn stages(&self, kind: &str) -> (HttpReadiness, HttpTransact) {
-        stages_at(&self.url, kind, "--first-byte-timeout 300ms")
+        stages_at(&self.url, kind, "--first-byte-timeout 300ms --answer envelope")
     }
 }
 

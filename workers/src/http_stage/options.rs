@@ -6,30 +6,33 @@ use humantime::parse_duration;
 use reqwest::Proxy;
 use tidegate::request::Stage;
 
-use super::{HeaderLine, UrlTemplate};
+use super::{AnswerForm, HeaderLine, UrlTemplate};
 use crate::{ParseError, kinds::kind_name};
 
-/// A URL for one kind, or for all that have none of their own: written `[KIND=]URL`.
+/// An option of one kind, or of all that have none of their own: written `[KIND=]VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UrlFor {
-    /// The kind; none means every kind without a URL of its own.
+pub struct ForKind<T> {
+    /// The kind; none means every kind without a value of its own.
     pub kind: Option<String>,
-    /// The URL.
-    pub url: UrlTemplate,
+    /// The value.
+    pub value: T,
 }
 
-impl FromStr for UrlFor {
+/// A URL, written `[KIND=]URL`.
+pub type UrlFor = ForKind<UrlTemplate>;
+
+impl<T: FromStr<Err = ParseError>> FromStr for ForKind<T> {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        // A URL has a colon before its first equals sign, a kind has none.
-        let (kind, url) = match text.split_once('=') {
-            Some((kind, url)) if kind_name(kind).is_ok() => (Some(kind.to_owned()), url),
+        // No value has a name before an equals sign: a URL has a colon there.
+        let (kind, value) = match text.split_once('=') {
+            Some((kind, value)) if kind_name(kind).is_ok() => (Some(kind.to_owned()), value),
             _ => (None, text),
         };
         Ok(Self {
             kind,
-            url: url.parse()?,
+            value: value.parse()?,
         })
     }
 }
@@ -49,6 +52,12 @@ pub struct HttpOptions {
     /// Where to find the receipt of an earlier send; without it the service must recognise the Idempotency-Key
     #[arg(long = "receipt-url", value_name = "[KIND=]URL")]
     pub receipt_urls: Vec<UrlFor>,
+
+    /// What a 2xx of the send and receipt URLs is: its body is the response (body; a 202 promises one for later), also
+    /// that of a 202 (final), or it has members reference and response (envelope) [default: body for direct kinds,
+    /// envelope for others]
+    #[arg(long = "answer", value_name = "[KIND=]FORM")]
+    pub answers: Vec<ForKind<AnswerForm>>,
 
     /// Another kind, besides those of the example, that a URL without a kind serves (repeatable)
     #[arg(long = "kind", value_name = "NAME", value_parser = kind_name)]
@@ -113,53 +122,67 @@ impl HttpOptions {
         let own = checks.chain(sends.map(|url| (&url.kind, Stage::Tx)));
         let own = own.filter_map(|(kind, stage)| Some((kind.clone()?, stage)));
         own.chain(self.kinds.iter().map(|kind| {
-            let sends = url_for(&self.send_urls, kind).is_some();
+            let sends = for_kind(&self.send_urls, kind).is_some();
             (kind.clone(), if sends { Stage::Tx } else { Stage::Readiness })
         }))
     }
 
-    pub(super) fn validate(&self) -> Result<(), ParseError> {
+    /// Whether they fit each other.
+    ///
+    /// # Errors
+    ///
+    /// When they contradict each other.
+    pub fn validate(&self) -> Result<(), ParseError> {
         let refuse = |message: &str| Err(ParseError(message.to_owned()));
         if self.all_urls().next().is_none() {
             return refuse("there is nothing to call: give --check-url, --send-url or both");
         }
-        for (flag, urls) in [
-            ("--check-url", &self.check_urls),
-            ("--send-url", &self.send_urls),
-            ("--receipt-url", &self.receipt_urls),
-        ] {
-            let mut kinds = BTreeSet::new();
-            if let Some(second) = urls.iter().find(|url| !kinds.insert(&url.kind)) {
-                let kind = second.kind.as_deref().unwrap_or("all other kinds");
-                return refuse(&format!("{flag} is given twice for {kind}: keep one"));
-            }
-        }
-        let urls = |kind: &&String| [&self.check_urls, &self.send_urls].map(|urls| url_for(urls, kind));
+        once_a_kind("--check-url", &self.check_urls)?;
+        once_a_kind("--send-url", &self.send_urls)?;
+        once_a_kind("--receipt-url", &self.receipt_urls)?;
+        once_a_kind("--answer", &self.answers)?;
+        let urls = |kind: &&String| [&self.check_urls, &self.send_urls].map(|urls| for_kind(urls, kind));
         if let Some(kind) = self.kinds.iter().find(|kind| urls(kind) == [None, None]) {
             return refuse(&format!(
                 "--kind {kind} has no URL: give --check-url or --send-url without a kind"
             ));
         }
         for receipt in &self.receipt_urls {
-            if !receipt.url.names_the_request() {
+            if !receipt.value.names_the_request() {
                 return refuse("--receipt-url has no place for the request's id: put {id} into it");
             }
-            let has_send = match &receipt.kind {
-                Some(kind) => url_for(&self.send_urls, kind).is_some(),
-                None => !self.send_urls.is_empty(),
-            };
-            if !has_send {
+            if !self.sends(receipt.kind.as_deref()) {
                 return refuse("--receipt-url is asked before a send: give --send-url too");
             }
         }
+        if self.answers.iter().any(|answer| !self.sends(answer.kind.as_deref())) {
+            return refuse("--answer is about the answers to sends: give --send-url too");
+        }
         Ok(())
+    }
+
+    /// Whether requests of this kind, or of any, are sent.
+    fn sends(&self, kind: Option<&str>) -> bool {
+        match kind {
+            Some(kind) => for_kind(&self.send_urls, kind).is_some(),
+            None => !self.send_urls.is_empty(),
+        }
     }
 }
 
-/// The URL of `kind`: its own, or the one for all.
-pub(super) fn url_for(urls: &[UrlFor], kind: &str) -> Option<UrlTemplate> {
-    let of = |wanted: Option<&str>| urls.iter().find(move |url| url.kind.as_deref() == wanted);
-    of(Some(kind)).or_else(|| of(None)).map(|found| found.url.clone())
+fn once_a_kind<T>(flag: &str, values: &[ForKind<T>]) -> Result<(), ParseError> {
+    let mut kinds = BTreeSet::new();
+    let Some(second) = values.iter().find(|value| !kinds.insert(&value.kind)) else {
+        return Ok(());
+    };
+    let kind = second.kind.as_deref().unwrap_or("all other kinds");
+    Err(ParseError(format!("{flag} is given twice for {kind}: keep one")))
+}
+
+/// The value of `kind`: its own, or the one for all.
+pub(super) fn for_kind<T: Clone>(values: &[ForKind<T>], kind: &str) -> Option<T> {
+    let of = |wanted: Option<&str>| values.iter().find(move |value| value.kind.as_deref() == wanted);
+    of(Some(kind)).or_else(|| of(None)).map(|found| found.value.clone())
 }
 
 #[cfg(test)]
@@ -179,10 +202,10 @@ mod tests {
     #[test]
     fn a_kinds_own_url_wins_over_the_one_for_all() {
         let options = options(&[], &["http://a/s?x=1", "direct=http://b/s"], &[]);
-        let url = |kind| url_for(&options.send_urls, kind).unwrap().fill(kind, "7").unwrap();
+        let url = |kind| for_kind(&options.send_urls, kind).unwrap().fill(kind, "7").unwrap();
         assert_eq!(url("direct").as_str(), "http://b/s");
         assert_eq!(url("input_proof").as_str(), "http://a/s?x=1");
-        assert!(url_for(&options.check_urls, "direct").is_none());
+        assert!(for_kind(&options.check_urls, "direct").is_none());
     }
 
     #[test]
@@ -195,6 +218,9 @@ mod tests {
         assert!(error(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
         assert!(options(&[], &["http://a"], &["x=http://a/{id}"]).validate().is_ok());
         assert!(error(crate::from_flags("--send-url x=http://a --kind y")).contains("--kind y has no URL"));
+        assert!(error(crate::from_flags("--send-url x=http://a --answer y=body")).contains("give --send-url"));
+        let twice = "--send-url http://a --answer body --answer final";
+        assert!(error(crate::from_flags(twice)).contains("all other kinds"));
     }
 
     #[test]

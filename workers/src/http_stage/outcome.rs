@@ -10,7 +10,8 @@ use tidegate::{
 };
 
 use super::{
-    receipt::{read_problem, read_receipt},
+    AnswerForm,
+    receipt::{UNSTORABLE, read_problem, read_receipt},
     service::{Answer, NoAnswer},
 };
 
@@ -36,16 +37,18 @@ pub(super) fn check(called: Called) -> Check {
     }
 }
 
-/// The outcome of a send.
-pub(super) fn sent(called: Called) -> Sent {
+/// The outcome of a send to a service whose answers have this form.
+pub(super) fn sent(called: Called, form: AnswerForm) -> Sent {
     let retry = |error, after, may_have_left| Sent::Retry {
         error,
         after,
         may_have_left,
     };
     match called {
-        Ok(answer) if answer.status.is_success() => match read_receipt(&answer) {
+        Ok(answer) if answer.status.is_success() => match read_receipt(&answer, form) {
             Ok(receipt) => Sent::Receipt(receipt),
+            // It would be as long the next time.
+            Err(error) if error.code == UNSTORABLE => Sent::Rejected(error),
             // The service took it, but without the receipt its response cannot be matched: the next attempt searches
             // for the receipt again.
             Err(error) => retry(error, None, true),
@@ -62,9 +65,9 @@ pub(super) fn sent(called: Called) -> Sent {
 }
 
 /// The receipt of an earlier send.
-pub(super) fn found(called: Called) -> Result<Found, RequestError> {
+pub(super) fn found(called: Called, form: AnswerForm) -> Result<Found, RequestError> {
     match called.map_err(no_answer_error)? {
-        answer if answer.status.is_success() => read_receipt(&answer).map(Found::Receipt),
+        answer if answer.status.is_success() => read_receipt(&answer, form).map(Found::Receipt),
         answer if answer.status == StatusCode::NOT_FOUND => Ok(Found::Nothing),
         answer if answer.status == StatusCode::GONE => Ok(Found::Never),
         answer => Err(unexpected(answer.status)),

@@ -1,30 +1,115 @@
 //! The bodies of the service's answers: receipts, and problems (RFC 9457).
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Display, str::FromStr};
 
-use reqwest::header::{CONTENT_TYPE, LOCATION};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use reqwest::{
+    StatusCode,
+    header::{CONTENT_TYPE, LOCATION},
+};
+use serde_json::{Value, json};
 use tidegate::{
     request::{JsonText, RequestError},
     stage::Receipt,
 };
 
-use super::service::Answer;
+use super::service::{Answer, Unread};
+use crate::ParseError;
 
 /// The database indexes references, and an index takes no long ones.
 const LONGEST_REFERENCE: usize = 1024;
 const LONGEST_MESSAGE: usize = 1000;
 const LONGEST_CODE: usize = 64;
 
+/// Content types of text outside of `text/`.
+const TEXTS: [&str; 7] = [
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/javascript",
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/x-www-form-urlencoded",
+];
+
 /// The members of a JSON object, each as its text: numbers keep all their digits.
 type Members = HashMap<String, JsonText>;
 
+/// The error of a request that the service took and whose answer cannot be stored: it was executed.
+pub(super) const UNSTORABLE: &str = "unstorable_response";
+
+/// What a successful answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// Its body is the response; a 202 promises one for later.
+    Body,
+    /// Its body is the response, whatever the status.
+    Final,
+    /// A JSON object with the members `reference` and `response`.
+    Envelope,
+}
+
+impl FromStr for AnswerForm {
+    type Err = ParseError;
+
+    fn from_str(word: &str) -> Result<Self, ParseError> {
+        match word {
+            "body" => Ok(Self::Body),
+            "final" => Ok(Self::Final),
+            "envelope" => Ok(Self::Envelope),
+            _ => Err(ParseError(format!(
+                "\"{word}\" is not a form of answers: it is body, final or envelope"
+            ))),
+        }
+    }
+}
+
 /// The receipt in a successful answer.
+pub(super) fn read_receipt(answer: &Answer, form: AnswerForm) -> Result<Receipt, RequestError> {
+    let promised = form == AnswerForm::Body && answer.status == StatusCode::ACCEPTED;
+    if form == AnswerForm::Envelope {
+        return read_envelope(answer);
+    }
+    // No name of a service that knows nothing of Tidegate makes its answer unreadable.
+    let names = ["tidegate-reference", LOCATION.as_str()].into_iter();
+    let reference = names
+        .filter_map(|name| header(answer, name).ok().flatten())
+        .find(|reference| is_reference(reference));
+    let response = if promised { None } else { Some(read_response(answer)?) };
+    Ok(Receipt { reference, response })
+}
+
+/// The body as a response: JSON as it is, an empty body as null, and any other with its content type, as text or base64.
+pub(super) fn read_response(answer: &Answer) -> Result<JsonText, RequestError> {
+    let body = answer.body.as_ref().map_err(|why| match why {
+        Unread::TooLong(_) => RequestError::new(UNSTORABLE, taken_but(why), false),
+        Unread::BrokeOff | Unread::TooSlow(_) => refusal(why),
+    })?;
+    if body.is_empty() {
+        return Ok(Value::Null.into());
+    }
+    if is_json(answer)
+        && let Ok(json) = serde_json::from_slice(body)
+    {
+        return Ok(json);
+    }
+    let content_type = header(answer, CONTENT_TYPE.as_str()).ok().flatten();
+    let is_text = content_type.as_deref().is_none_or(is_utf8_text);
+    let text = str::from_utf8(body).ok().filter(|text| is_text && !text.contains('\0'));
+    Ok(match text {
+        Some(text) => json!({ "content_type": content_type, "text": text }),
+        None => json!({ "content_type": content_type, "base64": BASE64_STANDARD.encode(body) }),
+    }
+    .into())
+}
+
+/// The receipt in an envelope.
 ///
 /// The reference is the body's `reference`, or else the header `Tidegate-Reference`, or else `Location`. A body that
 /// is empty, or whose content type is not JSON, is ignored. A JSON body has to be an object. A reference that is a
 /// number is its digits.
-pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
-    let body = answer.body.as_ref().map_err(|why| refusal(why))?;
+fn read_envelope(answer: &Answer) -> Result<Receipt, RequestError> {
+    let body = answer.body.as_ref().map_err(refusal)?;
     let mut fields = if body.is_empty() || !is_json(answer) {
         Members::new()
     } else {
@@ -51,14 +136,16 @@ pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
         }
     }
     let reference = reference.filter(|reference| !reference.is_empty());
-    if reference
-        .as_ref()
-        .is_some_and(|text| text.len() > LONGEST_REFERENCE || text.contains('\0'))
-    {
+    if reference.as_deref().is_some_and(|text| !is_reference(text)) {
         return Err(refusal("has a reference that is too long or holds a NUL character"));
     }
     let response = member("response");
     Ok(Receipt { reference, response })
+}
+
+/// Whether the database can hold a text as a reference.
+fn is_reference(text: &str) -> bool {
+    (1..=LONGEST_REFERENCE).contains(&text.len()) && !text.contains('\0')
 }
 
 fn text_or_digits(json: &JsonText) -> Option<String> {
@@ -71,9 +158,12 @@ fn text_or_digits(json: &JsonText) -> Option<String> {
     serde_json::from_str(json.get()).ok()
 }
 
-fn refusal(why: &str) -> RequestError {
-    let message = format!("the service took the request, but its answer {why}");
-    RequestError::new("unreadable_receipt", message, true)
+fn refusal(why: impl Display) -> RequestError {
+    RequestError::new("unreadable_receipt", taken_but(why), true)
+}
+
+fn taken_but(why: impl Display) -> String {
+    format!("the service took the request, but its answer {why}")
 }
 
 /// The error in a refusal's body; where the body has none, `code` and the status.
@@ -102,9 +192,28 @@ fn is_json(answer: &Answer) -> bool {
         Ok(None) => return true,
         Err(NotAscii) => return false,
     };
-    let media_type = media_type.to_ascii_lowercase();
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let (essence, _) = parts(&media_type);
     essence == "application/json" || essence.ends_with("+json")
+}
+
+/// Whether bodies of a content type are text in UTF-8.
+fn is_utf8_text(media_type: &str) -> bool {
+    let (essence, charset) = parts(media_type);
+    let is_text = essence.starts_with("text/")
+        || ["+json", "+xml", "+yaml"]
+            .iter()
+            .any(|suffix| essence.ends_with(suffix))
+        || TEXTS.contains(&essence.as_str());
+    is_text && charset.is_none_or(|charset| ["utf-8", "utf8", "us-ascii"].contains(&charset.as_str()))
+}
+
+/// A content type without its parameters, and its charset, in lower case.
+fn parts(media_type: &str) -> (String, Option<String>) {
+    let media_type = media_type.to_ascii_lowercase();
+    let mut parts = media_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_owned();
+    let charset = parts.find_map(|part| part.strip_prefix("charset="));
+    (essence, charset.map(|charset| charset.trim_matches('"').to_owned()))
 }
 
 /// A header with a value that is no ASCII text.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -31,8 +32,28 @@ const MOST_CLIENTS: usize = 8;
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// The body, or why it could not be read: that it `is too long`, for example.
-    pub(super) body: Result<Vec<u8>, &'static str>,
+    pub(super) body: Result<Vec<u8>, Unread>,
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// It is longer than this many bytes.
+    TooLong(usize),
+    /// The connection broke.
+    BrokeOff,
+    /// It did not end within this time.
+    TooSlow(Duration),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(limit) => write!(f, "is longer than the {limit} bytes of --max-response-bytes"),
+            Self::BrokeOff => f.write_str("broke off"),
+            Self::TooSlow(limit) => write!(f, "did not end within {limit:?}"),
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -157,8 +178,8 @@ impl Service {
             self.longest_body.min(LONGEST_EXPLANATION)
         };
         // Read to its end even when it is not used: only then can the connection be used again.
-        let body = timeout(body, read_body(&mut response, longest)).await;
-        let body = body.unwrap_or(Err("did not end in time"));
+        let read = timeout(body, read_body(&mut response, longest)).await;
+        let body = read.unwrap_or(Err(Unread::TooSlow(body)));
         Answer { status, headers, body }
     }
 }
@@ -178,15 +199,14 @@ fn client(headers: &HeaderMap, proxy: Option<&Proxy>, connect: Duration) -> Resu
         .build()
 }
 
-async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, &'static str> {
-    const TOO_LONG: &str = "is too long";
+async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, Unread> {
     if response.content_length().is_some_and(|length| length > longest as u64) {
-        return Err(TOO_LONG);
+        return Err(Unread::TooLong(longest));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| "broke off")? {
+    while let Some(chunk) = response.chunk().await.map_err(|_| Unread::BrokeOff)? {
         if body.len() + chunk.len() > longest {
-            return Err(TOO_LONG);
+            return Err(Unread::TooLong(longest));
         }
         body.extend_from_slice(&chunk);
     }

@@ -1,5 +1,6 @@
 //! The stages against a local service with the answers of each test.
 
+mod answers;
 mod calls;
 mod meanings;
 
@@ -81,14 +82,14 @@ fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Respon
     builder.body(Body::from(body)).unwrap()
 }
 
-/// The outcomes of all stages for one answer.
+/// The outcomes of all stages for one answer, which is an envelope.
 async fn outcomes(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
 ) -> (Check, Sent, Result<Found, RequestError>) {
     let fake = Fake::start(move || response(status, headers, body)).await;
-    let (readiness, transact) = fake.stages("");
+    let (readiness, transact) = fake.stages("--answer envelope");
     let request = request();
     (
         readiness.check(&request).await,

@@ -52,7 +52,7 @@ async fn a_long_answer_is_not_read_to_its_end() {
             Response::builder().header(JSON.0, JSON.1).body(body).unwrap()
         })
         .await;
-        let (readiness, transact) = fake.stages("--max-response-bytes 4095");
+        let (readiness, transact) = fake.stages("--max-response-bytes 4095 --answer envelope");
         assert_eq!(readiness.check(&request()).await, Check::Ready);
         assert_eq!(retry(transact.send(&request()).await).0, "unreadable_receipt");
     }
@@ -171,7 +171,7 @@ async fn without_a_receipt_url_the_service_is_not_called() {
 fn stages_are_made_for_the_kinds_that_have_urls() {
     let urls = "--check-url vote=http://a/check --send-url http://a/send --send-url direct=http://b/send";
     let options = from_flags(&format!("{urls} --kind swap"));
-    let stages = format!("{:?}", stages(&options).unwrap());
+    let stages = format!("{:?}", stages(&options, &BTreeMap::new()).unwrap());
     assert!(stages.contains(r#"readiness: ["vote"]"#), "{stages}");
     let transact = r#"transact: ["direct", "input_proof", "public_decrypt", "swap", "user_decrypt", "vote"]"#;
     assert!(stages.contains(transact), "{stages}");
