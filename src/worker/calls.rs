@@ -10,11 +10,12 @@ use std::{
     time::Duration,
 };
 
+use chrono::{TimeDelta, Utc};
 use tidegate_policy::{HedgeShare, hedge_if};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::answers::{Failed, timed_out};
+use self::answers::Failed;
 use super::{
     ServedQueue, Shared,
     outcome::{Outcome, WithEffect},
@@ -28,6 +29,9 @@ use crate::{
 
 /// A reserved send that is later than this is released: it would come too close to the sends of the next slots.
 const LATE: Duration = Duration::from_millis(50);
+
+/// A call that is cut off so shortly before its request's deadline was cut by that.
+const MOMENT: TimeDelta = TimeDelta::milliseconds(500);
 
 /// A claimed request on its way through its stage. Dropped when its lease is lost.
 pub(super) struct Call {
@@ -86,7 +90,7 @@ impl Call {
 
     async fn check(&self, stage: &dyn AnyReadiness) -> Settle<Outcome> {
         let request = &self.claimed.request;
-        let timed_out = |limit| Outcome::snooze(None, Some(timed_out("the check", limit)));
+        let timed_out = |limit| Outcome::snooze(None, Some(self.timed_out("the check", limit)));
         self.call(|| answers::check(stage, request), timed_out).await
     }
 
@@ -100,7 +104,7 @@ impl Call {
                 Ok(Ok(Found::Receipt(receipt))) => Some(Outcome::Receipt(receipt)),
                 Ok(Ok(Found::Nothing | Found::Never)) => None,
                 Ok(Err(outcome)) => Some(outcome),
-                Err(_) => Some(Outcome::unsent(timed_out("the search for a receipt", limit))),
+                Err(_) => Some(Outcome::unsent(self.timed_out("the search for a receipt", limit))),
             };
             if let Some(outcome) = found {
                 return Settle {
@@ -126,9 +130,24 @@ impl Call {
         }
         self.call(
             || answers::send(stage, request),
-            |limit| Outcome::retry(timed_out("sending", limit)),
+            |limit| Outcome::retry(self.timed_out("sending", limit)),
         )
         .await
+    }
+
+    /// The error of a call that was cut off, with the limit that cut it.
+    fn timed_out(&self, call: &str, limit: Duration) -> RequestError {
+        let Claimed { request, timeout, .. } = &self.claimed;
+        let (kind, stage) = (&request.kind, self.queue.stage);
+        let limit_name = if request.deadline_at - Utc::now() < MOMENT {
+            "all that was left before its deadline".to_owned()
+        } else if limit < *timeout {
+            format!("the learned timeout of {kind}.{stage}")
+        } else {
+            format!("{kind}.{stage}.timeout_ms")
+        };
+        let message = format!("{call} took longer than {} ms ({limit_name})", limit.as_millis());
+        RequestError::new("timeout", message, true)
     }
 
     /// The outcome of a request whose call must not begin.

@@ -111,8 +111,7 @@ impl Downstream {
     /// A worker that sends to it.
     fn worker(&self, database: &TestDatabase, name: &str) -> Child {
         let url = format!("{}/send/{{kind}}", self.address);
-        let arguments =
-            "http --queue tx --answer envelope --lease 1s --concurrency 8 --first-byte-timeout 1h".split(' ');
+        let arguments = "http --queue tx --answer envelope --lease 1s --concurrency 8".split(' ');
         let arguments: Vec<_> = arguments.chain(["--name", name, "--send-url", &url]).collect();
         spawn(database, &arguments)
     }

@@ -123,11 +123,3 @@ fn not_known(error: RequestError) -> RequestError {
     );
     RequestError::new("receipt_not_known", message, true)
 }
-
-pub(super) fn timed_out(call: &str, after: Duration) -> RequestError {
-    RequestError::new(
-        "timeout",
-        format!("{call} took longer than {} ms", after.as_millis()),
-        true,
-    )
-}

@@ -81,13 +81,13 @@ pub struct HttpOptions {
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub connect_timeout: Duration,
 
-    /// How long the answer may take to begin, once connected
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    pub first_byte_timeout: Duration,
+    /// How long the answer may take to begin, once connected [default: as long as the policy's timeout allows]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub first_byte_timeout: Option<Duration>,
 
-    /// How long the answer may take to end, once begun
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    pub body_timeout: Duration,
+    /// How long the answer may take to end, once begun [default: as long as the policy's timeout allows]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub body_timeout: Option<Duration>,
 
     /// The longest answer that is read, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]

@@ -60,7 +60,10 @@ pub(super) fn sent(called: Called, form: AnswerForm) -> Sent {
             retry(unexpected(answer.status), after, may_have_left)
         }
         // Without a connection, nothing can have left.
-        Err(no_answer) => retry(no_answer_error(no_answer), None, no_answer != NoAnswer::NotConnected),
+        Err(no_answer) => {
+            let may_have_left = !matches!(no_answer, NoAnswer::NotConnected(_));
+            retry(no_answer_error(no_answer), None, may_have_left)
+        }
     }
 }
 
@@ -96,9 +99,10 @@ fn was_refused_unread(status: StatusCode, after: Option<Duration>) -> bool {
 
 fn no_answer_error(no_answer: NoAnswer) -> RequestError {
     let (code, message) = match no_answer {
-        NoAnswer::NotConnected => ("connect", "the service could not be reached"),
-        NoAnswer::TooSlow => ("timeout", "the service did not answer in time"),
-        NoAnswer::Broken => ("connection_lost", "the connection closed without an answer"),
+        NoAnswer::NotConnected(None) => ("connect", "the service could not be reached".to_owned()),
+        NoAnswer::NotConnected(Some(limit)) => ("connect", format!("the service could not be reached: cut by {limit}")),
+        NoAnswer::TooSlow(limit) => ("timeout", format!("the service did not answer in time: cut by {limit}")),
+        NoAnswer::Broken => ("connection_lost", "the connection closed without an answer".to_owned()),
     };
     RequestError::new(code, message, true)
 }

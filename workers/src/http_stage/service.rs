@@ -42,8 +42,8 @@ pub(super) enum Unread {
     TooLong(usize),
     /// The connection broke.
     BrokeOff,
-    /// It did not end within this time.
-    TooSlow(Duration),
+    /// It did not end in time.
+    TooSlow(Limit),
 }
 
 impl fmt::Display for Unread {
@@ -51,18 +51,76 @@ impl fmt::Display for Unread {
         match self {
             Self::TooLong(limit) => write!(f, "is longer than the {limit} bytes of --max-response-bytes"),
             Self::BrokeOff => f.write_str("broke off"),
-            Self::TooSlow(limit) => write!(f, "did not end within {limit:?}"),
+            Self::TooSlow(limit) => write!(f, "did not end in time: cut by {limit}"),
         }
     }
+}
+
+/// A limit on a part of a call, and where it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    time: Duration,
+    /// The option, or the setting of the policy.
+    name: &'static str,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, name } = self;
+        if name.starts_with("--") {
+            write!(f, "{name} {}", humantime::format_duration(*time))
+        } else {
+            write!(f, "{name} = {} of the policy", time.as_millis())
+        }
+    }
+}
+
+/// The limits on the parts of a call that have one.
+#[derive(Clone, Copy)]
+struct Limits {
+    connect: Limit,
+    first_byte: Option<Limit>,
+    body: Option<Limit>,
+}
+
+impl Limits {
+    fn of_options(options: &HttpOptions) -> Self {
+        let limit = |time, name| Limit { time, name };
+        Self {
+            connect: limit(options.connect_timeout, "--connect-timeout"),
+            first_byte: options
+                .first_byte_timeout
+                .map(|time| limit(time, "--first-byte-timeout")),
+            body: options.body_timeout.map(|time| limit(time, "--body-timeout")),
+        }
+    }
+
+    fn of_policy(phases: Phases) -> Self {
+        let limit = |time, name| Limit { time, name };
+        Self {
+            connect: limit(phases.connect, "connect_ms"),
+            first_byte: Some(limit(phases.first_byte, "first_byte_ms")),
+            body: Some(limit(phases.body, "body_ms")),
+        }
+    }
+}
+
+/// A future within a limit, if there is one, or that limit. Before the limited part it may take the time `before`.
+async fn within<F: Future>(limit: Option<Limit>, before: Duration, future: F) -> Result<F::Output, Limit> {
+    let Some(limit) = limit else {
+        return Ok(future.await);
+    };
+    let time = before.saturating_add(limit.time);
+    timeout(time, future).await.map_err(|_| limit)
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// No connection: nothing of the request has left.
-    NotConnected,
+    /// No connection: nothing of the request has left. Perhaps none within this limit.
+    NotConnected(Option<Limit>),
     /// The answer did not begin in time.
-    TooSlow,
+    TooSlow(Limit),
     /// The connection broke before the answer began.
     Broken,
 }
@@ -71,8 +129,8 @@ pub(super) enum NoAnswer {
 pub(super) struct Service {
     headers: HeaderMap,
     proxy: Option<Proxy>,
-    /// The phases of kinds whose policy has none.
-    phases: Phases,
+    /// Those of kinds whose policy has none.
+    limits: Limits,
     /// The usual client, and those with other connect timeouts: a client's connect timeout applies to all its
     /// connections.
     clients: Mutex<Vec<(Duration, Client)>>,
@@ -91,11 +149,7 @@ impl Service {
             headers,
             proxy,
             unexpected: Mutex::default(),
-            phases: Phases {
-                connect: options.connect_timeout,
-                first_byte: options.first_byte_timeout,
-                body: options.body_timeout,
-            },
+            limits: Limits::of_options(options),
             longest_body: options.max_response_bytes,
         })
     }
@@ -122,11 +176,11 @@ impl Service {
         let id = request.send_id.to_string();
         let url = url.fill(&request.kind, &id).map_err(|error| {
             tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
-            NoAnswer::NotConnected
+            NoAnswer::NotConnected(None)
         })?;
-        let phases = request.phases.unwrap_or(self.phases);
+        let limits = request.phases.map_or(self.limits, Limits::of_policy);
         let mut call = self
-            .client(phases.connect)
+            .client(limits.connect.time)
             .request(method.clone(), url)
             .header("idempotency-key", &id)
             .header("tidegate-job", request.id.to_string())
@@ -144,25 +198,25 @@ impl Service {
 
         // The client limits the connect phase but does not report its end, so the first byte has the time of both
         // phases.
-        let first_byte = phases.connect.saturating_add(phases.first_byte);
-        match timeout(first_byte, call.send()).await {
-            Ok(Ok(response)) => Ok(self.read(response, request, phases.body).await),
+        match within(limits.first_byte, limits.connect.time, call.send()).await {
+            Ok(Ok(response)) => Ok(self.read(response, request, limits.body).await),
             Ok(Err(error)) => {
                 // An error of a connect timeout is a connect error, too.
                 let not_connected = error.is_connect();
+                let was_slow = error.is_timeout().then_some(limits.connect);
                 let error = error.without_url();
                 tracing::debug!(request = id, kind = request.kind, ?error, not_connected, "no answer");
                 Err(if not_connected {
-                    NoAnswer::NotConnected
+                    NoAnswer::NotConnected(was_slow)
                 } else {
                     NoAnswer::Broken
                 })
             }
-            Err(_) => Err(NoAnswer::TooSlow),
+            Err(limit) => Err(NoAnswer::TooSlow(limit)),
         }
     }
 
-    async fn read(&self, mut response: Response, request: &Request, body: Duration) -> Answer {
+    async fn read(&self, mut response: Response, request: &Request, limit: Option<Limit>) -> Answer {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
@@ -178,8 +232,8 @@ impl Service {
             self.longest_body.min(LONGEST_EXPLANATION)
         };
         // Read to its end even when it is not used: only then can the connection be used again.
-        let read = timeout(body, read_body(&mut response, longest)).await;
-        let body = read.unwrap_or(Err(Unread::TooSlow(body)));
+        let read = within(limit, Duration::ZERO, read_body(&mut response, longest)).await;
+        let body = read.unwrap_or_else(|limit| Err(Unread::TooSlow(limit)));
         Answer { status, headers, body }
     }
 }

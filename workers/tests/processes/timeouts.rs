@@ -155,3 +155,31 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     let expected = format!("took longer than {learned} ms");
     assert!(message.contains(&expected), "{learned} ms learned, and {message}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_cut_names_the_limit_that_cut_it() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set attempts = 1, timeout_ms = 300 where kind = 'direct' and stage = 'tx'")
+        .await;
+    let service = Arc::new(Service::default());
+    service.silent.store(true, Ordering::SeqCst);
+    let router = Router::new().route("/send", post(send));
+    let url = format!("{}/send", serve(router.with_state(service)).await);
+    for (options, limit) in [
+        ("", "sending took longer than 300 ms (direct.tx.timeout_ms)"),
+        (
+            "--connect-timeout 50ms --first-byte-timeout 100ms",
+            "the service did not answer in time: cut by --first-byte-timeout 100ms",
+        ),
+    ] {
+        let id = database.submit("direct").await;
+        let arguments = format!("http --queue tx --send-url {url} {options}");
+        let running = spawn(&database, &arguments.split_whitespace().collect::<Vec<_>>());
+        eventually("the call is cut", || async { database.status(id).await == "failure" }).await;
+        let error = format!("select error ->> 'message' from tidegate.request where id = '{id}'");
+        let error = database.text(&error).await.unwrap();
+        assert!(error.starts_with(&format!("attempt 1: {limit};")), "{error}");
+        stop(running).await;
+    }
+}

@@ -86,8 +86,29 @@ async fn a_service_that_does_not_begin_in_time_may_have_taken_it() {
     let fake = Fake::start_slow(Duration::from_secs(60), || response(200, &[], "")).await;
     let (readiness, transact) = fake.stages("--connect-timeout 50ms --first-byte-timeout 50ms");
     assert_eq!(retry_code(readiness.check(&request()).await), "timeout");
-    let sent = retry(transact.send(&request()).await);
-    assert_eq!(sent, ("timeout".to_owned(), None, true));
+    let sent = transact.send(&request()).await;
+    assert_eq!(
+        message(&sent),
+        "the service did not answer in time: cut by --first-byte-timeout 50ms"
+    );
+    assert_eq!(retry(sent), ("timeout".to_owned(), None, true));
+}
+
+fn message(sent: &Sent) -> &str {
+    match sent {
+        Sent::Retry { error, .. } => &error.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_answer_may_take_as_long_as_the_policy_allows() {
+    let HttpOptions {
+        first_byte_timeout,
+        body_timeout,
+        ..
+    } = HttpOptions::default();
+    assert_eq!((first_byte_timeout, body_timeout), (None, None));
 }
 
 /// An answer whose body does not end.
@@ -100,7 +121,9 @@ fn endless() -> Response<Body> {
 async fn a_body_that_does_not_end_in_time_is_unreadable() {
     let (readiness, transact) = Fake::start(endless).await.stages("--body-timeout 50ms");
     assert_eq!(readiness.check(&request()).await, Check::Ready);
-    assert_eq!(retry(transact.send(&request()).await).0, "unreadable_receipt");
+    let sent = transact.send(&request()).await;
+    assert!(message(&sent).ends_with("did not end in time: cut by --body-timeout 50ms"));
+    assert_eq!(retry(sent).0, "unreadable_receipt");
 }
 
 #[tokio::test]
@@ -120,7 +143,9 @@ async fn a_policy_s_phases_take_the_place_of_the_options() {
     for connect in [20, 30, 20] {
         let request = phases(connect, 20, hour);
         assert_eq!(retry_code(readiness.check(&request).await), "timeout");
-        assert_eq!(retry(transact.send(&request).await).0, "timeout");
+        let sent = transact.send(&request).await;
+        assert!(message(&sent).ends_with("cut by first_byte_ms = 20 of the policy"));
+        assert_eq!(retry(sent).0, "timeout");
     }
 
     let (_, transact) = Fake::start(endless).await.stages("--body-timeout 1h");
