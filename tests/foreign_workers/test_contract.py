@@ -84,7 +84,7 @@ def test_a_snoozed_check_is_made_again_and_uses_no_attempt(
 def test_a_failed_send_is_retried_after_a_search_for_its_receipt(
     server: Server, downstream: Downstream, start: Start, language: str
 ) -> None:
-    start(language)
+    worker = start(language)
     id = server.submit("direct")
     downstream.next(id, "send").answer("retry", code="http_503", message="busy", after=0, may_have_left=False)
     find = downstream.next(id, "find")
@@ -101,6 +101,9 @@ def test_a_failed_send_is_retried_after_a_search_for_its_receipt(
     assert (find.attempt, server.request(id)["tx_unsent"]) == (4, 2)
     find.answer("receipt", response="found")
     assert server.becomes(id, "completed")["response"] == "found"
+    # Both exceptions are of one line.
+    assert worker.text().count("raised an exception" if language == "python" else "threw an exception") == 1
+    worker.writes(r"raise RuntimeError|\n +at ask ")
 
 
 def test_a_call_is_dropped_at_the_timeout_of_its_policy(
@@ -479,6 +482,8 @@ def test_a_worker_that_cannot_work_ends_with_the_reason(
         return worker.text()
 
     assert 'there is no queue "txx"; see `select name, stage from tidegate.queue`' in refused(queues=["txx"])
+    assert 'kind "drect" is not registered: did you mean direct?' in refused(kinds=["direct", "drect"])
+    assert 'kind "zzz" is not registered: there are direct, ' in refused(kinds=["zzz"])
     server.tidegate("config", "set", "direct.tx.semantics", "exactly_once")
     try:
         assert 'kind "direct" has exactly_once semantics' in refused()

@@ -18,6 +18,8 @@ export type * from "./outcomes.js";
 const [FIRST_PAUSE, LATE] = [0.002, 0.05];
 // How many searches run at once for the receipts of requests that have ended.
 const SEARCHES = 16;
+// Seconds: how long an exception of a stage is logged without its stack after it was with it.
+const TOLD_AGAIN = 300;
 
 const LEASE = "array[$lease::tidegate.lease]";
 const TOOK = "took_ms => array[$tookMs::integer]";
@@ -99,6 +101,8 @@ export class Worker {
   private readonly stopping = new AbortController();
   private cutOffAt = Infinity;
   private readonly drained = new Map<string, Queue>();
+  /** When an exception was logged with its stack, by its name and the line that threw it. */
+  private readonly told = new Map<string, number>();
 
   constructor(options: WorkerOptions) {
     Object.assign(this, options);
@@ -119,9 +123,10 @@ export class Worker {
     for (const queue of this.drained.values()) queue.wake.abort();
   };
 
-  /** Works until `stop`, SIGTERM or SIGINT. Throws if it cannot work: for an unknown queue, or without a right. */
+  /** Works until `stop`, SIGTERM or SIGINT. Throws if it cannot work: for an unknown queue or kind, or without a right. */
   async run(): Promise<void> {
     try {
+      await this.checkKinds();
       for (const name of this.queues) this.drained.set(name, await this.queue(name));
       for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, this.stop);
       // These stay: the error of the last line comes later.
@@ -146,6 +151,18 @@ export class Worker {
     const values = names.map((name) => given[name] ?? null);
     // Nothing is prepared, so that any pooler will do.
     return (await this.pool.query<Row>({ text, values, ...(limit && { query_timeout: limit * 1000 }) })).rows;
+  }
+
+  /** Refuses a stage for a kind that is not registered: it would never be called. */
+  private async checkKinds(): Promise<void> {
+    const rows = await this.rows<{ name: string }>("select name from tidegate.kind order by name");
+    const known = rows.map((row) => row.name);
+    for (const kind of Object.keys({ ...this.checks, ...this.sends, ...this.receipts }).sort()) {
+      if (known.includes(kind)) continue;
+      const near = known.filter((name) => edits(kind, name) <= Math.max(2, kind.length / 3));
+      const thereAre = near.length ? `did you mean ${near.join(" or ")}?` : `there are ${known.join(", ") || "none"}`;
+      throw new Error(`kind "${kind}" is not registered: ${thereAre}`);
+    }
   }
 
   private async queue(name: string): Promise<Queue> {
@@ -323,12 +340,25 @@ export class Worker {
     } catch (error) {
       if (call.signal.aborted && call.signal.reason !== late) throw error;
       [code, message] = call.signal.aborted ? ["timeout", late.message] : [code, `the stage threw ${error}`];
+      if (!call.signal.aborted) this.tell(call, error);
     } finally {
       clearTimeout(timer);
       call.tookMs = Math.round((now() - beganAt) * 1000);
     }
     this.log.warn(`request ${call.id}: ${message}`);
     return { outcome: "retry", code, message, mayHaveLeft: isSend };
+  }
+
+  /** Logs the stack of an exception that a stage has thrown, which may be a bug, from time to time. */
+  private tell(context: Omit<Context, "signal">, error: unknown): void {
+    const place = error instanceof Error ? `${error.name} ${error.stack?.match(/^\s+at .*/m)?.[0]}` : typeof error;
+    if (now() < (this.told.get(place) ?? -Infinity) + TOLD_AGAIN) return;
+    this.told.set(place, now());
+    this.log.error(
+      `a stage of kind ${context.kind} threw an exception, which is retried like any failure (attempt ${context.attempt}` +
+        ` of ${context.attemptsMax}, request ${context.id}): for a request that cannot succeed, return "rejected", or` +
+        ` "failed" from a check: ${inspect(error)}`,
+    );
   }
 
   /** Settles, repeatedly while the database is unavailable and the lease holds. */
@@ -398,6 +428,7 @@ export class Worker {
     try {
       found = await Promise.race([find(), isOver]);
     } catch (error) {
+      if (!abort.signal.aborted) this.tell(search, error);
       return log("debug", `has failed: ${error}`);
     }
     if (found?.outcome !== "receipt" && found?.outcome !== "never") return log("debug", `has found ${inspect(found)}`);
@@ -465,6 +496,19 @@ const now = (): number => performance.now() / 1000;
 
 /** Whether an earlier send, of this request or of the one that it repeats, may have succeeded. */
 const mayBeRepeated = (call: Call): boolean => call.attempt > 1 || call.sendId !== call.id;
+
+/** How many characters are to be changed, added or left out to make one name of another. */
+function edits(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [index, char] of [...from].entries()) {
+    const above = row;
+    row = [index + 1];
+    for (let at = 0; at < to.length; at += 1) {
+      row.push(Math.min(row[at]! + 1, above[at + 1]! + 1, above[at]! + Number(char !== to[at])));
+    }
+  }
+  return row.at(-1)!;
+}
 
 /** Waits until a signal is aborted. */
 async function isAbortedWithin(signal: AbortSignal, seconds: number): Promise<boolean> {

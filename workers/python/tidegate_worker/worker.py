@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import itertools
 import logging
 import math
@@ -11,6 +12,7 @@ import re
 import secrets
 import signal
 import socket
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -34,6 +36,8 @@ TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooCom
 FIRST_PAUSE, LATE = 0.002, 0.05
 # How many searches run at once for the receipts of requests that have ended, and what of their findings is stored.
 SEARCHES, FINDINGS = 16, {Receipt: "receipt", Never: "never"}
+# Seconds: how long an exception of a stage, by its type and line, is logged without its traceback after it was with it.
+TOLD_AGAIN = 300.0
 
 LEASE, TOOK = "array[%(lease)s::tidegate.lease]", "took_ms => array[%(took_ms)s::integer]"
 AFTER, ERROR = "array[make_interval(secs => %(after)s)]", "array[%(error)s::jsonb]"
@@ -101,6 +105,7 @@ class Worker:
     def __post_init__(self) -> None:
         self._drained, self._helpers = dict[str, Queue](), list[asyncio.Task[None]]()
         self._stopping, self._cut_off_at = asyncio.Event(), math.inf
+        self._told = dict[tuple[type[Exception], str, int | None], float]()
         self._idle, self._places = list[psycopg.AsyncConnection[DictRow]](), asyncio.Semaphore(4)
 
     def stop(self) -> None:
@@ -113,9 +118,10 @@ class Worker:
             helper.cancel()
 
     async def run(self) -> None:
-        """Works until `stop`, SIGTERM or SIGINT. Raises if it cannot work: for an unknown queue, or without a right."""
+        """Works until `stop`, SIGTERM or SIGINT. Raises for an unknown queue or kind, or without a right."""
         loop, signals = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
         try:
+            await self._check_kinds()
             self._drained = {name: await self._queue(name) for name in self.queues}
             for number in signals:
                 loop.add_signal_handler(number, self.stop)
@@ -152,6 +158,14 @@ class Worker:
         # Claims and extensions are durable before a call begins. Nothing is prepared, so that any pooler will do.
         url = make_conninfo(url, options="-c synchronous_commit=on", tcp_user_timeout=20_000)
         return await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row, prepare_threshold=None)
+
+    async def _check_kinds(self) -> None:
+        """Refuses a stage for a kind that is not registered: it would never be called."""
+        known = [row["name"] for row in await self.rows("select name from tidegate.kind order by name")]
+        for kind in sorted({*self.checks, *self.sends, *self.receipts} - set(known)):
+            near = difflib.get_close_matches(kind, known)
+            there_are = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise ValueError(f'kind "{kind}" is not registered: {there_are}')
 
     async def _queue(self, name: str) -> Queue:
         for row in await self.rows(
@@ -306,10 +320,24 @@ class Worker:
             code, message = "timeout", f"the stage took longer than {call.timeout} s"
         except Exception as error:
             message = f"the stage raised {error!r}"
+            self._tell(call, error)
         finally:
             call.took_ms = round((monotonic() - began_at) * 1000)
         log.warning("request %s: %s", call.id, message)
         return Retry(code, message, may_have_left=is_send)
+
+    def _tell(self, context: Context, error: Exception) -> None:
+        """Logs the traceback of an exception that a stage has raised, which may be a bug, from time to time."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place, now = (type(error), last.filename, last.lineno), monotonic()
+        if now < self._told.get(place, -math.inf) + TOLD_AGAIN:
+            return
+        self._told[place] = now
+        log.error(
+            "a stage of kind %s raised an exception, which is retried like any failure (attempt %s of %s, request %s): for"
+            " a request that cannot succeed, return Rejected, or Failed from a check",
+            context.kind, context.attempt, context.attempts_max, context.id, exc_info=error,
+        )  # fmt: skip
 
     async def _settle(self, call: Call, outcome: Outcome | str) -> None:
         """Settles, repeatedly while the database is unavailable and the lease holds."""
@@ -370,8 +398,11 @@ class Worker:
         try:
             async with asyncio.timeout(context.timeout):
                 found = await self.receipts[context.kind](loads(payload), context)
+        except TimeoutError as error:
+            found = error
         except Exception as error:
             found = error
+            self._tell(context, error)
         finally:
             context.cancelled.set()
         if type(found) not in FINDINGS:
