@@ -13,6 +13,7 @@ mod audit {
 mod breaker {
     pub mod breakers;
     pub mod claims;
+    pub mod credentials;
 }
 mod claim {
     pub mod claimers;

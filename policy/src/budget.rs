@@ -110,7 +110,8 @@ pub fn parallel(bounds: impl IntoIterator<Item = Duration>) -> Duration {
     bounds.into_iter().max().unwrap_or_default()
 }
 
-/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and the caller's own codes.
+/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `unauthorized`, `other`) and the
+/// caller's own codes.
 /// `!busy` excludes the code `busy` of a class that is listed. A refusal (`4xx`) is not retried even when it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryOn(BTreeSet<String>);
@@ -118,7 +119,7 @@ pub struct RetryOn(BTreeSet<String>);
 impl Default for RetryOn {
     /// Every class but `4xx`.
     fn default() -> Self {
-        Self::from_iter(["5xx", "timeout", "connect", "throttled", "other"])
+        Self::from_iter(["5xx", "timeout", "connect", "throttled", "unauthorized", "other"])
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Class {
     Connect,
     /// `throttled`: the same call may succeed later (408, 409, 425, 429).
     Throttled,
+    /// `unauthorized`: it refused the credential of the call (401, 403).
+    Unauthorized,
     /// `4xx`: it refused the call. Never retried.
     Refused,
     /// `other`: any other failure, such as one of the caller.
@@ -41,6 +43,7 @@ impl Class {
     pub fn of_status(status: u16) -> Self {
         match status {
             408 | 409 | 425 | 429 => Self::Throttled,
+            401 | 403 => Self::Unauthorized,
             400..=499 => Self::Refused,
             500..=599 => Self::ServerError,
             _ => Self::Other,
@@ -55,6 +58,7 @@ impl Class {
             Self::Timeout => "timeout",
             Self::Connect => "connect",
             Self::Throttled => "throttled",
+            Self::Unauthorized => "unauthorized",
             Self::Refused => "4xx",
             Self::Other => "other",
         }

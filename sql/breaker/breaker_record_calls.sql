@@ -23,7 +23,7 @@ begin
     join (
       select
         u.kind, coalesce(u.outcome, 'answered') as outcome, u.claimed_at,
-        coalesce(u.outcome in ('failed', 'timeout'), false) or coalesce(u.slow, false) as bad
+        coalesce(u.outcome in ('failed', 'timeout', 'unauthorized'), false) or coalesce(u.slow, false) as bad
       from unnest(p_kinds, p_outcomes, p_slow, p_claimed_at) as u(kind, outcome, slow, claimed_at)
     ) as c on c.kind = b.kind
     where b.stage = p_stage
@@ -50,6 +50,11 @@ begin
           v_breaker.kind, p_stage, 'closed', v_breaker.epoch, 'probes succeeded',
           jsonb_build_object('probes', v_breaker.breaker_probes), p_now
         );
+        -- That of a refused credential, if the policy asks for none.
+        delete from tidegate.breaker as b
+        using tidegate.policy as p
+        where b.kind = v_breaker.kind and b.stage = p_stage and b.state = 'closed' and p.kind = b.kind
+          and p.stage = b.stage and p.breaker_error_rate is null and p.breaker_latency_ms is null;
       end if;
     end if;
   end loop;

@@ -1,6 +1,7 @@
 -- Comments on the tables and types of the breakers, which the migrations create.
 
--- table breaker: One row for each policy with a breaker; written by claims, settles and duties.
+-- table breaker: One row for each policy with a breaker, or for a kind whose credential is refused; written by claims,
+-- settles and duties.
 --   kind: The kind.
 --   stage: The stage.
 --   state: closed: calls are made; open: none until open_until; half_open: only probes.
@@ -17,7 +18,7 @@
 --   stage: The stage.
 --   epoch: The breaker's epoch after the change.
 --   state: The state after the change.
---   cause: error rate, latency, open time over, probe failed or succeeded, removed.
+--   cause: error rate, latency, unauthorized, open time over, probe failed or succeeded, removed.
 --   figures: The figures that the change was based on.
 --   at: When it changed.
 

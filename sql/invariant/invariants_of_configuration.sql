@@ -50,11 +50,13 @@ where (f.attempts, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.d
     ('kind_unserved',
      'of a queue that has live workers, one takes the requests of each kind that waits there', null,
      $q$select u.queue || ' ' || u.kind as id from tidegate.unserved as u where u.has_workers$q$),
-    ('breaker_does_not_fit_its_policy', 'a policy that asks for a breaker has one, and no other has', null, $q$
+    ('breaker_does_not_fit_its_policy',
+     'a policy that asks for a breaker has one, and others only while their credential is refused', null, $q$
 select coalesce(p.kind, b.kind) || ' ' || coalesce(p.stage, b.stage) as id
 from tidegate.policy as p
 full join tidegate.breaker as b on b.kind = p.kind and b.stage = p.stage
-where (b.kind is not null) <> (num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0)
+where case when num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0 then b.kind is null
+  else b.state = 'closed' end
      $q$),
     ('breaker_open_for_too_long', 'a breaker stays open no longer than its policy allows', 'breaker', $q$
 b.open_until > statement_timestamp() + interval '1 minute' + (

@@ -42,7 +42,8 @@ begin
   from unnest(p_policy.retry_on) as r(word)
   cross join lateral (select substr(r.word, 2)) as x(code)
   where r.word like '!%' and (
-    x.code in ('', 'timeout', 'connect', '5xx', 'throttled', '4xx', 'other') or x.code = any(p_policy.retry_on)
+    x.code in ('', 'timeout', 'connect', '5xx', 'throttled', 'unauthorized', '4xx', 'other')
+    or x.code = any(p_policy.retry_on)
     or tidegate.error_class(case when x.code ~ '^[0-9]{3}$' then 'http_' else '' end || x.code)
       <> all(p_policy.retry_on)
   )

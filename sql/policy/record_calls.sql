@@ -1,9 +1,10 @@
 -- record_calls: Appends the calls that a settle reports, one row per kind, and passes them to the breakers.
 --
 -- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, its
--- outcome (null for all or `answered`: any answer; `failed`; `timeout`; `void`: not counted), whether it will be
--- retried. The place of its lease finds how long it took and how many hedges it had; without that, it took from its
--- claim to now. Only answers and calls that were cut off give latencies: a refused connection may take no time.
+-- outcome (null for all or `answered`: any answer; `failed`; `timeout`; `unauthorized`: a failure of the credential;
+-- `void`: not counted), whether it will be retried. The place of its lease finds how long it took and how many hedges
+-- it had; without that, it took from its claim to now. Only answers and calls that were cut off give latencies: a
+-- refused connection may take no time.
 create or replace function tidegate_internal.record_calls(
   p_stage tidegate.stage, p_kinds text[], p_first boolean[], p_outcomes text[], p_retried boolean[], p_places bigint[],
   p_took_ms integer[], p_hedges integer[], p_claimed_at timestamptz[]
@@ -23,7 +24,8 @@ begin
   )
   select
     c.kind, p_stage, v_now, count(*) filter (where c.first), count(*),
-    count(*) filter (where c.outcome in ('failed', 'timeout')), count(*) filter (where c.outcome = 'timeout'),
+    count(*) filter (where c.outcome in ('failed', 'timeout', 'unauthorized')),
+    count(*) filter (where c.outcome = 'timeout'),
     count(*) filter (where c.retried),
     count(*) filter (where c.took_ms > p.breaker_latency_ms or c.outcome = 'timeout'),
     coalesce(sum(c.hedges), 0),
@@ -58,6 +60,13 @@ begin
       ),
       p_claimed_at, v_now
     );
+  end if;
+  if 'unauthorized' = any(p_outcomes) then
+    perform tidegate_internal.breaker_of_credential(u.kind, p_stage, v_now)
+    from (
+      select distinct c.kind from unnest(p_kinds, p_outcomes) as c(kind, outcome) where c.outcome = 'unauthorized'
+      order by c.kind
+    ) as u;
   end if;
 end;
 $$;

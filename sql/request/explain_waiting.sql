@@ -71,7 +71,14 @@ begin
 
   select * into v_policy from tidegate.policy_in_force as f where f.kind = p_request.kind and f.stage = v_stage;
   select b.state, b.open_until, b.probes, p.breaker_probes as allowed,
-    coalesce(b.state = 'open' and b.open_until > p_now, false) as is_open
+    coalesce(b.state = 'open' and b.open_until > p_now, false) as is_open,
+    case when exists (
+      select from tidegate.breaker_event as e
+      where e.kind = b.kind and e.stage = b.stage and e.cause = 'unauthorized' and e.epoch > coalesce((
+        select max(c.epoch) from tidegate.breaker_event as c
+        where c.kind = b.kind and c.stage = b.stage and c.state = 'closed'
+      ), 0)
+    ) then ': the downstream refuses the credential of its calls (401, 403)' end as why
   into v_breaker
   from tidegate.breaker as b
   join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
@@ -126,14 +133,14 @@ begin
       ),
       (
         'breaker_open', v_breaker.is_open,
-        format('the %s breaker of %s is open until %s', v_stage, p_request.kind,
-          tidegate_internal.plain_time(v_breaker.open_until)),
+        format('the %s breaker of %s is open until %s%s', v_stage, p_request.kind,
+          tidegate_internal.plain_time(v_breaker.open_until), v_breaker.why),
         jsonb_build_object('stage', v_stage, 'open_until', v_breaker.open_until)
       ),
       (
         'breaker_half_open', not v_breaker.is_open,
-        format('the %s breaker of %s is being tried: %s of %s probes are under way or done', v_stage, p_request.kind,
-          case v_breaker.state when 'half_open' then v_breaker.probes else 0 end, v_breaker.allowed),
+        format('the %s breaker of %s is being tried: %s of %s probes are under way or done%s', v_stage, p_request.kind,
+          case v_breaker.state when 'half_open' then v_breaker.probes else 0 end, v_breaker.allowed, v_breaker.why),
         jsonb_build_object('stage', v_stage, 'probes', v_breaker.probes, 'allowed', v_breaker.allowed)
       ),
       (

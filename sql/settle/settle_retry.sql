@@ -11,8 +11,8 @@
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected,
 -- or outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the
 -- next attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the
--- policy's margin; when its cancel was requested, but not after an effect that has failed. Returns the status of each
--- request that was still held.
+-- policy's margin; when its cancel was requested, but not after an effect that has failed. Errors of the class
+-- `unauthorized` open the breaker. Returns the status of each request that was still held.
 create or replace function tidegate.settle_retry(
   leases tidegate.lease[], errors jsonb[], after interval[] default null,
   may_have_left boolean[] default null, took_ms integer[] default null,
@@ -37,7 +37,7 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, w.due as visible,
+      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, a.retried, w.due as visible,
       a.tx_unsent + (not a.left_now)::integer as tx_unsent,
       case
         when 'at_most_once' in ((a.policy).semantics, a.semantics) and a.left then 'outcome_unknown'
@@ -70,7 +70,7 @@ begin
       cross join lateral (
         -- A refused send had no effect, unless another call was made for it.
         select coalesce(may_have_left[h.place], true)
-          and not (e.class = '4xx' and coalesce(settle_retry.hedges[h.place], 0) = 0) as left_now
+          and not (e.class in ('4xx', 'unauthorized') and coalesce(settle_retry.hedges[h.place], 0) = 0) as left_now
       ) as l
       cross join lateral (
         select case
@@ -120,7 +120,8 @@ begin
     where r.id = any(array[j.id]) and r.req_status = 'tx_in_flight'
     returning
       r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.token, j.claimed,
-      case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
+      case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void'
+        when 'unauthorized' then case when j.retried then 'unauthorized' end else
         -- Tidegate's own errors are no sign of the downstream's health.
         case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
       end as outcome

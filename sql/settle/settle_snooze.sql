@@ -3,9 +3,10 @@
 --
 -- A check without an error (`errors`: one per lease, or null) snoozes the request, which uses no
 -- attempt of its policy; only its readiness deadline and its deadline end it. A check with an error has failed itself,
--- by a timeout or a 5xx: that uses an attempt, and the request ends when the policy's `retry_on` does not list the
--- error (queued → failure), when no attempt is left, or when the next check would begin later than the policy's
--- deadline less its margin, counted from the first of the checks that have failed in a row (queued → timed_out).
+-- by a timeout or a 5xx: that uses an attempt (unless its class is `unauthorized`), and the request ends when the
+-- policy's `retry_on` does not list the error (queued → failure), when no attempt is left, or when the next check would
+-- begin later than the policy's deadline less its margin, counted from the first of the checks that have failed in a
+-- row (queued → timed_out).
 -- `after` (one per lease, null: by the policy's backoff) is when the next check is due; `took_ms` and `hedges` (one
 -- per lease, or null) how long this one took, and how many more were made for it. The policy is the one in force when
 -- the check began.
@@ -34,6 +35,7 @@ begin
       case
         when a.class is null then null
         when not tidegate.is_retried((a.policy).retry_on, a.code) then 'readiness_failed'
+        when a.class = 'unauthorized' and w.due is not null then null
         when a.readiness_attempt - a.readiness_waits >= (a.policy).attempts or w.due is null then 'readiness_timed_out'
       end as ended
     from (
@@ -54,7 +56,7 @@ begin
     cross join lateral tidegate_internal.retry_due(
       a.policy, a.readiness_attempt, settle_snooze.after[a.place],
       case
-        when a.class is null then least(a.readiness_deadline_at, a.deadline_at)
+        when a.class is null or a.class = 'unauthorized' then least(a.readiness_deadline_at, a.deadline_at)
         else least(
           a.readiness_deadline_at, least(a.deadline_at, a.failing_since + (a.policy).deadline_ms * interval '1 ms')
             - (a.policy).margin_ms * interval '1 ms'
@@ -71,7 +73,8 @@ begin
       cause = coalesce(j.ended, r.cause), finished_at = case when j.ended is not null then v_now end,
       lease = null, queue = case when j.ended is null then r.queue end,
       msg_id = case when j.ended is null then r.msg_id end, worker = case when j.ended is not null then r.worker end,
-      readiness_waits = r.readiness_waits + (j.class is null)::integer, checks_failing_since = j.failing_since,
+      readiness_waits = r.readiness_waits + (j.class is null or j.class = 'unauthorized')::integer,
+      checks_failing_since = j.failing_since,
       error = case j.ended
         when 'readiness_timed_out' then tidegate_internal.with_last_error(
           tidegate_internal.error_json(
@@ -91,6 +94,7 @@ begin
       coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
       j.class is not null and j.ended is null as retried,
       case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void'
+        when j.class = 'unauthorized' then case when j.ended is distinct from 'readiness_failed' then 'unauthorized' end
         when j.class <> '4xx' then 'failed' end as outcome
   )
   select

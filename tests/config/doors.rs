@@ -71,7 +71,7 @@ async fn values_come_and_go_as_json_of_their_type() {
         ("direct.eta", json!("nominal"), json!("observed")),
         (
             "direct.tx.retry_on",
-            json!(["5xx", "timeout", "connect", "throttled", "other"]),
+            json!(["5xx", "timeout", "connect", "throttled", "unauthorized", "other"]),
             json!(["5xx"]),
         ),
         ("direct.tx.retry_on", json!(["5xx"]), json!([])),

@@ -60,7 +60,7 @@ async fn every_way_to_change_the_configuration_is_recorded() {
         ),
         (
             "update tidegate.policy set retry_on = '{a,b}' where kind = 'direct'",
-            &["- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,other a,b"],
+            &["- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,unauthorized,other a,b"],
         ),
         (
             "update tidegate.setting set safety_margin = 0.3",

@@ -12,6 +12,7 @@
 //! | 410 | never | rejected | it was not executed, and will not be |
 //! | 5xx, timeout, no connection | another attempt | another attempt | not known: another attempt |
 //! | 408, 425, 429 | not yet | another attempt | not known: another attempt |
+//! | 401, 403 | another attempt | another attempt, without one used | not known: another attempt |
 //! | 409 | not yet | another attempt | not known: another attempt |
 //! | 3xx | not yet | another attempt | not known: another attempt |
 //! | other 4xx | never | rejected | not known: another attempt |

@@ -12,12 +12,14 @@ mod breaker;
 mod closed_logs;
 #[path = "processes/commands.rs"]
 mod commands;
+#[path = "processes/credentials.rs"]
+mod credentials;
 #[path = "processes/proxies.rs"]
 mod proxies;
 #[path = "processes/timeouts.rs"]
 mod timeouts;
 
-use std::{collections::BTreeMap, path::PathBuf, process::Stdio};
+use std::{collections::BTreeMap, fs::File, path::PathBuf, process::Stdio};
 
 use serde_json::Value;
 use support::{TestDatabase, eventually};
@@ -41,6 +43,38 @@ fn spawn(database: &TestDatabase, arguments: &[&str]) -> Child {
 fn simulate(database: &TestDatabase, name: &str, options: &[&str]) -> Child {
     let arguments = ["simulate", "--name", name, "--lease", "1s", "--grace", "5s"];
     spawn(database, &[&arguments, options].concat())
+}
+
+/// A worker whose log goes to a file.
+struct Logged {
+    process: Child,
+    log: PathBuf,
+    // Removed with the value.
+    _folder: tempfile::TempDir,
+}
+
+impl Logged {
+    fn start(database: &TestDatabase, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut command = command(arguments);
+        command.env("DATABASE_URL", &database.url);
+        let process = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
+        Self {
+            process,
+            log,
+            _folder: folder,
+        }
+    }
+
+    /// The lines of its log that contain `part`.
+    fn lines(&self, part: &str) -> Vec<String> {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        log.lines()
+            .filter(|line| line.contains(part))
+            .map(str::to_owned)
+            .collect()
+    }
 }
 
 /// Serves `router`, and returns its base URL.

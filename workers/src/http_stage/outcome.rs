@@ -12,7 +12,7 @@ use tidegate::{
 use super::{
     AnswerForm,
     receipt::{UNSTORABLE, read_problem, read_receipt},
-    service::{Answer, NoAnswer},
+    service::{Answer, NoAnswer, is_of_credential},
 };
 
 type Called = Result<Answer, NoAnswer>;
@@ -22,9 +22,9 @@ pub(super) fn check(called: Called) -> Check {
     match called {
         Ok(answer) if answer.status.is_success() => Check::Ready,
         Ok(answer) if is_final(answer.status) => Check::Failed(read_problem(&answer, "not_possible")),
-        // A server error is no refusal: the service itself fails.
-        Ok(answer) if answer.status.is_server_error() => Check::Retry {
-            error: unexpected(answer.status),
+        // A server error is no refusal: the service itself fails. So does the worker whose credential is refused.
+        Ok(answer) if answer.status.is_server_error() || is_of_credential(answer.status) => Check::Retry {
+            error: unexpected(&answer),
             after: retry_after(&answer.headers),
         },
         Ok(answer) => Check::Snooze {
@@ -57,7 +57,7 @@ pub(super) fn sent(called: Called, form: AnswerForm) -> Sent {
         Ok(answer) => {
             let after = retry_after(&answer.headers);
             let may_have_left = !was_refused_unread(answer.status, after);
-            retry(unexpected(answer.status), after, may_have_left)
+            retry(unexpected(&answer), after, may_have_left)
         }
         // Without a connection, nothing can have left.
         Err(no_answer) => {
@@ -73,7 +73,7 @@ pub(super) fn found(called: Called, form: AnswerForm) -> Result<Found, RequestEr
         answer if answer.status.is_success() => read_receipt(&answer, form).map(Found::Receipt),
         answer if answer.status == StatusCode::NOT_FOUND => Ok(Found::Nothing),
         answer if answer.status == StatusCode::GONE => Ok(Found::Never),
-        answer => Err(unexpected(answer.status)),
+        answer => Err(unexpected(&answer)),
     }
 }
 
@@ -82,16 +82,16 @@ pub(super) fn found(called: Called, form: AnswerForm) -> Result<Found, RequestEr
 /// 409 is not final: services that deduplicate answer it while an earlier send of the same key still runs. Nor are
 /// redirects, which are not followed: a wrong URL in the configuration must not end requests.
 fn is_final(status: StatusCode) -> bool {
-    status.is_client_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429)
+    status.is_client_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429) && !is_of_credential(status)
 }
 
 /// Whether the status means that the service did not begin with the request.
 ///
-/// 429 and 425 refuse before any work. So does a 503 with a `Retry-After`; without one, it may come from a proxy that
-/// lost the service during the call. 408 is used for both.
+/// 401, 403, 425 and 429 refuse before any work. So does a 503 with a `Retry-After`; without one, it may come from a
+/// proxy that lost the service during the call. 408 is used for both.
 fn was_refused_unread(status: StatusCode, after: Option<Duration>) -> bool {
     match status.as_u16() {
-        425 | 429 => true,
+        401 | 403 | 425 | 429 => true,
         503 => after.is_some(),
         _ => false,
     }
@@ -107,8 +107,12 @@ fn no_answer_error(no_answer: NoAnswer) -> RequestError {
     RequestError::new(code, message, true)
 }
 
-fn unexpected(status: StatusCode) -> RequestError {
+fn unexpected(answer: &Answer) -> RequestError {
+    let status = answer.status;
     let code = format!("http_{}", status.as_u16());
+    if is_of_credential(status) {
+        return RequestError::new(code, read_problem(answer, "").message, true);
+    }
     let hint = if status.is_redirection() {
         ", and redirects are not followed"
     } else {

@@ -135,7 +135,7 @@ pub(super) struct Service {
     /// connections.
     clients: Mutex<Vec<(Duration, Client)>>,
     longest_body: usize,
-    /// The answers that were logged as unexpected, by kind and status.
+    /// The answers that were logged as unexpected, by kind and status, but for a credential that was accepted again.
     unexpected: Mutex<BTreeSet<(String, StatusCode)>>,
 }
 
@@ -216,16 +216,38 @@ impl Service {
         }
     }
 
+    /// Says once for each kind that a status is most often a mistake in the configuration rather than in the request,
+    /// and that a credential is refused until it is accepted again.
+    fn note(&self, status: StatusCode, request: &Request) {
+        let kind = &request.kind;
+        let mut unexpected = self.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_of_credential(status) {
+            if unexpected.insert((kind.clone(), status)) {
+                tracing::warn!(
+                    request = %request.id,
+                    kind,
+                    %status,
+                    "the service refuses the credential of this worker: requests of the kind wait, if its retry_on \
+                     lists unauthorized; renew the header, and start the worker again"
+                );
+            }
+        } else if matches!(status.as_u16(), 300..=399 | 405) {
+            if unexpected.insert((kind.clone(), status)) {
+                tracing::warn!(request = %request.id, kind, %status, "unexpected answer");
+            }
+        } else if status.is_success() {
+            let before = unexpected.len();
+            unexpected.retain(|(of, status)| of != kind || !is_of_credential(*status));
+            if unexpected.len() < before {
+                tracing::info!(kind, "the service accepts the credential again");
+            }
+        }
+    }
+
     async fn read(&self, mut response: Response, request: &Request, limit: Option<Limit>) -> Answer {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
-        if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
-            // Most often a mistake in the configuration rather than in the request: once is enough.
-            let mut unexpected = self.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
-            if unexpected.insert((request.kind.clone(), status)) {
-                tracing::warn!(request = %request.id, kind = request.kind, %status, "unexpected answer");
-            }
-        }
+        self.note(status, request);
         let longest = if status.is_success() {
             self.longest_body
         } else {
@@ -236,6 +258,11 @@ impl Service {
         let body = read.unwrap_or_else(|limit| Err(Unread::TooSlow(limit)));
         Answer { status, headers, body }
     }
+}
+
+/// Whether the status refuses the credential of the call, not the request: it may be renewed. The policy decides.
+pub(super) fn is_of_credential(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
 /// A client that calls the URLs of the options, and through no proxy of the environment.

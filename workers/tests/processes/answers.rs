@@ -1,7 +1,5 @@
 //! Answers of an ordinary service, as responses of requests.
 
-use std::{fs::File, path::PathBuf};
-
 use axum::{
     Router,
     http::{StatusCode, header::CONTENT_TYPE},
@@ -9,45 +7,12 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tokio::process::Child;
 
 use super::{
-    command, serve, stop,
+    Logged, serve, stop,
     support::{TestDatabase, eventually},
     without_kinds,
 };
-
-/// A worker whose log goes to a file.
-struct Logged {
-    process: Child,
-    log: PathBuf,
-    // Removed with the value.
-    _folder: tempfile::TempDir,
-}
-
-impl Logged {
-    fn start(database: &TestDatabase, arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let mut command = command(arguments);
-        command.env("DATABASE_URL", &database.url).env("NO_COLOR", "1");
-        let process = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
-        Self {
-            process,
-            log,
-            _folder: folder,
-        }
-    }
-
-    /// The lines of its log that contain `part`.
-    fn lines(&self, part: &str) -> Vec<String> {
-        let log = std::fs::read_to_string(&self.log).unwrap();
-        log.lines()
-            .filter(|line| line.contains(part))
-            .map(str::to_owned)
-            .collect()
-    }
-}
 
 /// The kind, the status and the error of a request, and its response.
 async fn ended(database: &TestDatabase, kind: &str) -> Value {

@@ -19,7 +19,7 @@ async fn service(name: &'static str) -> (String, Arc<AtomicU32>) {
     let counted = calls.clone();
     let answer = post(async move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        Json(json!({ "response": name }))
+        Json(json!(name))
     });
     (serve(Router::new().fallback_service(answer)).await, calls)
 }
