@@ -92,6 +92,32 @@ pub trait Transact: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Found, RequestError>> + Send {
         std::future::ready(Ok(Found::Nothing))
     }
+
+    /// Whether [`ask`](Self::ask) is to be called; by default it is not.
+    fn asks(&self) -> bool {
+        false
+    }
+
+    /// Asks for the response of a direct request that the downstream took and has not answered; `reference` is that of
+    /// its receipt. Called first a second after the receipt, and then again and again until there is one, for as long as
+    /// its kind's `response_timeout`.
+    fn ask(&self, _request: &Request<Self::Payload>, _reference: Option<&str>) -> impl Future<Output = Asked> + Send {
+        std::future::ready(Asked::Later { after: None })
+    }
+}
+
+/// What the downstream says when it is asked for a response.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// The response.
+    Response(JsonText),
+    /// None yet, or the ask has failed: ask again.
+    Later {
+        /// The wait that the downstream asks for, such as its `Retry-After`.
+        after: Option<Duration>,
+    },
+    /// It did not do what the request asks for, and will not.
+    Failed(RequestError),
 }
 
 /// What a search for the receipt of an earlier attempt has found.
@@ -207,6 +233,14 @@ impl<S: Readiness> AnyReadiness for S {
 pub(crate) trait AnyTransact: Send + Sync {
     fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent>;
     fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Found, RequestError>>;
+
+    fn asks(&self) -> bool {
+        false
+    }
+
+    fn ask<'a>(&'a self, _request: &'a Request, _reference: Option<&'a str>) -> Pending<'a, Asked> {
+        Box::pin(std::future::ready(Asked::Later { after: None }))
+    }
 }
 
 impl<S: Transact> AnyTransact for S {
@@ -225,6 +259,19 @@ impl<S: Transact> AnyTransact for S {
                 Ok(request) => Transact::find_receipt(self, &request).await,
                 // No attempt can have sent it, unless an earlier program parsed it; `send` rejects it.
                 Err(_) => Ok(Found::Nothing),
+            }
+        })
+    }
+
+    fn asks(&self) -> bool {
+        Transact::asks(self)
+    }
+
+    fn ask<'a>(&'a self, request: &'a Request, reference: Option<&'a str>) -> Pending<'a, Asked> {
+        Box::pin(async move {
+            match Typed::of(request) {
+                Ok(request) => Transact::ask(self, &request, reference).await,
+                Err(_) => Asked::Later { after: None },
             }
         })
     }
@@ -307,6 +354,12 @@ impl Stages {
             Stage::Readiness => self.readiness.keys().cloned().collect(),
             Stage::Tx => self.transact.keys().cloned().collect(),
         }
+    }
+
+    /// The kinds whose stage asks for responses.
+    pub(crate) fn asking(&self) -> Vec<String> {
+        let asking = self.transact.iter().filter(|(_, stage)| stage.sends.asks());
+        asking.map(|(kind, _)| kind.clone()).collect()
     }
 
     /// Whether each receipt of a kind commits together with its effect.

@@ -150,6 +150,7 @@ mod request {
     pub mod transitions;
 }
 mod respond {
+    pub mod asks;
     pub mod failures;
     pub mod inbox;
     pub mod references;

@@ -63,7 +63,7 @@ union all
 select
   'responses_never_come', 'kind ' || a.kind,
   format('%s requests await their responses, and none of this kind was ever answered: send responses to '
-    '/v1/responses, or let the stage return them', a.requests)
+    '/v1/responses, or let the stage return them, or ask for them (--response-url)', a.requests)
 from tidegate.request_overview as a
 where a.req_status = 'receipt_received'
   and not exists (

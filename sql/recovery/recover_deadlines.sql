@@ -104,13 +104,12 @@ begin
     where r.id = any(v_found.undated) and r.req_status = 'queued' and k.name = r.kind
     returning r.id
   ), awaiting as (
-    insert into tidegate.awaiting_response (request_id, due_at)
-    select r.id, coalesce(r.receipt_received_at, v_now) + k.response_timeout
-    from tidegate.request as r
-    join tidegate.kind as k on k.name = r.kind
+    insert into tidegate.awaiting_response (request_id, due_at, kind, ask_at)
+    select r.id, coalesce(r.receipt_received_at, v_now) + k.response_timeout, r.kind,
+      case when r.flow = 'direct' then v_now end
+    from tidegate.request as r join tidegate.kind as k on k.name = r.kind
     where r.id = any(v_found.undated) and r.req_status = 'receipt_received'
-    on conflict do nothing
-    returning request_id
+    on conflict do nothing returning request_id
   )
   select array(select r.id from ready as r union all select a.request_id from awaiting as a) into ids;
   dated := cardinality(ids);

@@ -175,8 +175,9 @@ begin
     ));
   end if;
   if 'receipt_received' = any(v_steps.new) then
-    insert into tidegate.awaiting_response (request_id, due_at)
-    select r.id, r.receipt_received_at + k.response_timeout
+    insert into tidegate.awaiting_response (request_id, due_at, kind, ask_at)
+    select r.id, r.receipt_received_at + k.response_timeout, r.kind,
+      case when r.flow = 'direct' then r.receipt_received_at + interval '1 second' end
     from new_rows as r
     join tidegate.kind as k on k.name = r.kind
     where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received'

@@ -3,6 +3,10 @@
 -- table awaiting_response: The requests in receipt_received; written by a trigger on request.
 --   request_id: The request.
 --   due_at: When it times out: receipt plus the kind's response_timeout.
+--   kind: Its kind.
+--   ask_at: When a worker whose stage asks for responses does so next; null: not a direct request.
+
+-- index awaiting_response_ask_at_idx: Serves ask_claim: the longest due of a kind first.
 
 -- index awaiting_response_due_at_idx: Serves expire_responses: the longest overdue first.
 

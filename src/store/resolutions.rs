@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, postgres::PgRow, types::Json};
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -65,6 +65,24 @@ impl FromRow<'_, PgRow> for Search {
                 cancellation: CancellationToken::new(),
             },
             timeout: from_milliseconds(columns.next::<i32>()?),
+        })
+    }
+}
+
+/// A request whose downstream is to be asked for its response.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The request, and the time limit of the ask.
+    pub of: Search,
+    /// The downstream's name for the request, if its receipt had one.
+    pub reference: Option<String>,
+}
+
+impl FromRow<'_, PgRow> for Ask {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            of: Search::from_row(row)?,
+            reference: row.try_get("reference")?,
         })
     }
 }
@@ -172,6 +190,26 @@ impl Store {
             Err(StoreError::Unstorable(_)) if response.is_some() => settle("answered", None, None).await,
             settled => settled,
         }
+    }
+
+    /// Takes requests of these kinds whose downstream is to be asked for their response now: `tidegate.ask_claim`.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn ask_claim(&self, kinds: &[String], batch: usize) -> Result<Vec<Ask>> {
+        let batch = i32::try_from(batch).unwrap_or(i32::MAX);
+        run!(self, fetch_all query_as "ask_claim.sql"(kinds, batch))
+    }
+
+    /// Notes that there is no response to a request yet, and how long the downstream asks to wait: `tidegate.ask_settle`.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn ask_settle(&self, id: RequestId, after: Option<Duration>) -> Result<()> {
+        let after = after.map(|after| after.as_secs_f64());
+        run!(self, execute query "ask_settle.sql"(id.0, after)).map(drop)
     }
 
     /// Says whether a request was executed, and how that is known: `tidegate.resolve`. As an operator, or for the

@@ -10,11 +10,12 @@ use crate::{
     },
 };
 
-/// What leaves a database: claims of both stages, a search for a receipt and a webhook.
-const LEAVING: [&str; 4] = [
+/// What leaves a database: claims of both stages, a search for a receipt, an ask for a response and a webhook.
+const LEAVING: [&str; 5] = [
     "select id from tidegate.claim_readiness('readiness', 'w', 10, '1 minute')",
     "select id from tidegate.claim_tx('tx', 'w', 10, '1 minute')",
     "select id from tidegate.search_claim('{direct}')",
+    "select id from tidegate.ask_claim('{direct}')",
     "select request_id from tidegate.webhook_claim(10)",
 ];
 
@@ -38,6 +39,11 @@ async fn database() -> TestDatabase {
              select from tidegate.claim_tx('tx', 'lost', 1, '10 ms'); select pg_sleep(0.02);
              select from tidegate.claim_tx('tx', 'lost', 1, '10 ms');
              update tidegate.outcome set search_at = tidegate.clock();
+             select from tidegate.submit('direct', '4');
+             select from tidegate.settle_receipt(array(
+               select c.lease from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c
+             ));
+             update tidegate.awaiting_response set ask_at = tidegate.clock();
              select from tidegate.submit('direct', '2');
              select from tidegate.submit('public_decrypt', '3')",
         )
@@ -74,7 +80,7 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
         ("select tidegate.quarantine('a rehearsal')", false),
     ] {
         let database = database().await;
-        assert_eq!(leaving(&database).await, [1; 4]);
+        assert_eq!(leaving(&database).await, [1; 5]);
         database.execute(how).await;
 
         if is_noticed {
@@ -86,7 +92,7 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
             assert!(quarantine.quarantined_at.is_some(), "{quarantine:?}");
             assert_eq!(database.store.notice_copy().await.unwrap(), Some(quarantine));
         }
-        assert_eq!(leaving(&database).await, [0; 4], "{how}");
+        assert_eq!(leaving(&database).await, [0; 5], "{how}");
         let wait = "select tidegate.claim_wait_ms('tx')";
         assert_eq!(database.number(wait).await, 60_000, "{how}");
         // It takes requests and answers, and maintains itself.
@@ -110,7 +116,7 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
         assert!(out(&adopted).contains("it was quarantined: "), "{}", err(&adopted));
         assert_eq!(database.store.notice_copy().await.unwrap(), None);
         // And the one that was submitted meanwhile.
-        assert_eq!(leaving(&database).await, [1, 2, 1, 1], "{how}");
+        assert_eq!(leaving(&database).await, [1, 2, 1, 1, 1], "{how}");
     }
 }
 

@@ -3,7 +3,8 @@
 //! `docs/http-stage.md` describes the protocol for authors of services. In short: the payload is `POST`ed to
 //! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <send id>`, `Tidegate-Job`,
 //! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, and after its end if it may have been
-//! executed, a `GET` of the receipt URL asks for its receipt.
+//! executed, a `GET` of the receipt URL asks for its receipt. A service that promises its response for later is asked for it
+//! by `GET`s of the response URL.
 //!
 //! | answer | check | send | receipt |
 //! |---|---|---|---|
@@ -19,28 +20,38 @@
 //!
 //! Neither payloads nor the values of headers are ever logged, and no error message for callers holds a URL.
 
+mod asking;
 mod header;
 mod options;
 mod outcome;
+mod pointer;
 mod receipt;
 mod service;
 mod url_template;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     sync::{Arc, Once},
 };
 
 use reqwest::Method;
 use tidegate::{
     request::{Flow, Request, RequestError},
-    stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    stage::{Asked, Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
+    webhook::retry_after,
 };
 
-use self::service::Service;
+use self::{
+    asking::Asking,
+    receipt::read_receipt,
+    service::{Answer, Service, is_of_credential},
+};
 pub use self::{
+    asking::{ResponseAt, ResponseUrl},
     header::{HeaderLine, header_map},
     options::{ForKind, HttpOptions, UrlFor},
+    pointer::{Pointer, Words},
     receipt::AnswerForm,
     url_template::UrlTemplate,
 };
@@ -67,7 +78,7 @@ pub enum HttpStageError {
 pub fn stages(options: &HttpOptions, flows: &BTreeMap<String, Flow>) -> Result<Stages, HttpStageError> {
     options.validate()?;
     let service = Arc::new(Service::new(options)?);
-    let own = options.all_urls().filter_map(|url| url.kind.as_ref());
+    let own = options.own_kinds();
     let mut kinds: BTreeSet<&str> = options.kinds.iter().chain(own).map(String::as_str).collect();
     kinds.extend(EXAMPLE.map(|(kind, _)| kind));
     let mut stages = Stages::new();
@@ -102,6 +113,11 @@ fn stages_of(
         let message = format!("--answer {kind}=… has no form but envelope: a proof is answered by a verdict");
         return Err(ParseError(message));
     }
+    let asking = options.asking(kind, flow)?;
+    if asking.is_some() && own.is_some() {
+        let message = format!("--answer {kind}=… and --response-url exclude each other: keep one");
+        return Err(ParseError(message));
+    }
     let form = match given {
         Some(form) if flow != Some(Flow::Proof) => form,
         None if is_direct => AnswerForm::Body,
@@ -115,9 +131,9 @@ fn stages_of(
         service: service(),
         send,
         receipt: url(&options.receipt_urls),
-        form,
+        answers: Answers { form, asking },
         is_direct,
-        awaits: Once::new(),
+        said: Once::new(),
     });
     Ok((readiness, transact))
 }
@@ -141,10 +157,26 @@ pub(crate) struct HttpTransact {
     service: Arc<Service>,
     send: UrlTemplate,
     receipt: Option<UrlTemplate>,
-    form: AnswerForm,
+    answers: Answers,
     is_direct: bool,
-    /// Whether it was said that its requests await responses.
-    awaits: Once,
+    /// Whether it was said that its requests await responses which may never come.
+    said: Once,
+}
+
+/// What the answers of the service are.
+struct Answers {
+    form: AnswerForm,
+    /// How it is asked for responses; then its answers have no form of ours.
+    asking: Option<Asking>,
+}
+
+impl Answers {
+    fn read_receipt(&self, answer: &Answer) -> Result<Receipt, RequestError> {
+        match &self.asking {
+            Some(asking) => asking.read_receipt(answer),
+            None => read_receipt(answer, self.form),
+        }
+    }
 }
 
 impl HttpTransact {
@@ -154,8 +186,17 @@ impl HttpTransact {
             return;
         }
         let kind = &request.kind;
-        self.awaits.call_once(|| {
-            let (why, remedy) = match self.form {
+        if let Some(asking) = &self.answers.asking {
+            if !asking.can_ask(receipt) {
+                let why = "the answer to a send has no reference, so the service cannot be asked for the response: see \
+                           --reference-at";
+                self.said
+                    .call_once(|| tracing::warn!(kind, request = %request.id, "{why}"));
+            }
+            return;
+        }
+        self.said.call_once(|| {
+            let (why, remedy) = match self.answers.form {
                 AnswerForm::Envelope => (
                     "has no member `response`",
                     format!("if its body is the response, give --answer {kind}=body"),
@@ -179,7 +220,10 @@ impl Transact for HttpTransact {
     type Payload = JsonText;
 
     async fn send(&self, request: &Request) -> Sent {
-        let sent = outcome::sent(self.service.call(Method::POST, &self.send, request).await, self.form);
+        let sent = outcome::sent(
+            self.service.call(Method::POST, &self.send, request).await,
+            &self.answers,
+        );
         if let Sent::Receipt(receipt) = &sent {
             self.note(request, receipt);
         }
@@ -192,7 +236,41 @@ impl Transact for HttpTransact {
         let Some(url) = &self.receipt else {
             return Ok(Found::Nothing);
         };
-        outcome::found(self.service.call(Method::GET, url, request).await, self.form)
+        outcome::found(self.service.call(Method::GET, url, request).await, &self.answers)
+    }
+
+    fn asks(&self) -> bool {
+        self.answers.asking.is_some()
+    }
+
+    async fn ask(&self, request: &Request, reference: Option<&str>) -> Asked {
+        let later = |after| Asked::Later { after };
+        let Some(asking) = &self.answers.asking else {
+            return later(None);
+        };
+        let say = |why: &dyn Display| {
+            let kind = &request.kind;
+            self.said.call_once(
+                || tracing::warn!(kind, request = %request.id, "cannot ask for the response of a request: {why}"),
+            );
+        };
+        let url = match asking.url(&self.send, request, reference) {
+            Ok(url) => url,
+            Err(error) => {
+                say(&error);
+                return later(None);
+            }
+        };
+        match self.service.call_at(Method::GET, url, request).await {
+            Ok(answer) if answer.status.is_success() => asking.asked(&answer),
+            Ok(answer) => {
+                if answer.status.is_client_error() && !is_of_credential(answer.status) {
+                    say(&format_args!("the service answered {}", answer.status));
+                }
+                later(retry_after(&answer.headers))
+            }
+            Err(_) => later(None),
+        }
     }
 }
 

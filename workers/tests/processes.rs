@@ -6,6 +6,8 @@ mod support;
 
 #[path = "processes/answers.rs"]
 mod answers;
+#[path = "processes/asynchronous.rs"]
+mod asynchronous;
 #[path = "processes/breaker.rs"]
 mod breaker;
 #[path = "processes/closed_logs.rs"]

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use humantime::parse_duration;
 use reqwest::Proxy;
-use tidegate::request::Stage;
+use tidegate::request::{Flow, Stage};
 
-use super::{AnswerForm, HeaderLine, UrlTemplate};
+use super::{AnswerForm, HeaderLine, Pointer, ResponseAt, ResponseUrl, UrlTemplate, Words, asking::Asking};
 use crate::{ParseError, kinds::kind_name};
 
 /// An option of one kind, or of all that have none of their own: written `[KIND=]VALUE`.
@@ -58,6 +58,26 @@ pub struct HttpOptions {
     /// envelope for others]
     #[arg(long = "answer", value_name = "[KIND=]FORM")]
     pub answers: Vec<ForKind<AnswerForm>>,
+
+    /// Where to ask for the response of a direct request that the service has taken; {reference}, {kind} and {id} are
+    /// replaced. The word location: at the Location of the answer to the send
+    #[arg(long = "response-url", value_name = "[KIND=]URL")]
+    pub response_urls: Vec<ForKind<ResponseUrl>>,
+
+    /// Where in the answer to a send the reference is, as a JSON pointer such as /id [default: the headers
+    /// Tidegate-Reference and Location]
+    #[arg(long = "reference-at", value_name = "[KIND=]POINTER")]
+    pub references_at: Vec<ForKind<Pointer>>,
+
+    /// When an answer of the response URL has the response: once a JSON pointer has a value, which is the response
+    /// (/result), or one of some words; then the whole body is it (/status=done) [default: any 2xx but a 202]
+    #[arg(long = "response-at", value_name = "[KIND=]POINTER[=WORD,…]")]
+    pub responses_at: Vec<ForKind<ResponseAt>>,
+
+    /// The words at a JSON pointer in an answer of the response URL with which the service says that it has not done
+    /// what was asked for, and will not
+    #[arg(long = "failed-at", value_name = "[KIND=]POINTER=WORD,…")]
+    pub failures_at: Vec<ForKind<Words>>,
 
     /// Another kind, besides those of the example, that a URL without a kind serves (repeatable)
     #[arg(long = "kind", value_name = "NAME", value_parser = kind_name)]
@@ -115,11 +135,18 @@ impl HttpOptions {
             .flatten()
     }
 
+    /// The kinds that have a URL of their own.
+    pub(super) fn own_kinds(&self) -> impl Iterator<Item = &String> {
+        let urls = self.all_urls().map(|url| &url.kind);
+        urls.chain(self.response_urls.iter().map(|url| &url.kind)).flatten()
+    }
+
     /// The stages that these options name, each by its kind. A kind given with `--kind` may have no checks.
     pub fn named(&self) -> impl Iterator<Item = (String, Stage)> {
         let checks = self.check_urls.iter().map(|url| (&url.kind, Stage::Readiness));
-        let sends = self.send_urls.iter().chain(&self.receipt_urls);
-        let own = checks.chain(sends.map(|url| (&url.kind, Stage::Tx)));
+        let sends = self.send_urls.iter().chain(&self.receipt_urls).map(|url| &url.kind);
+        let sends = sends.chain(self.response_urls.iter().map(|url| &url.kind));
+        let own = checks.chain(sends.map(|kind| (kind, Stage::Tx)));
         let own = own.filter_map(|(kind, stage)| Some((kind.clone()?, stage)));
         own.chain(self.kinds.iter().map(|kind| {
             let sends = for_kind(&self.send_urls, kind).is_some();
@@ -158,7 +185,57 @@ impl HttpOptions {
         if self.answers.iter().any(|answer| !self.sends(answer.kind.as_deref())) {
             return refuse("--answer is about the answers to sends: give --send-url too");
         }
+        self.validate_asking()
+    }
+
+    fn validate_asking(&self) -> Result<(), ParseError> {
+        let refuse = |message: &str| Err(ParseError(message.to_owned()));
+        once_a_kind("--response-url", &self.response_urls)?;
+        once_a_kind("--reference-at", &self.references_at)?;
+        once_a_kind("--response-at", &self.responses_at)?;
+        once_a_kind("--failed-at", &self.failures_at)?;
+        for url in &self.response_urls {
+            if !url.value.names_the_request() {
+                return refuse("--response-url has no place for the request: put {reference} or {id} into it");
+            }
+            if !self.sends(url.kind.as_deref()) {
+                return refuse("--response-url is asked after a send: give --send-url too");
+            }
+        }
+        let kinds = (self.references_at.iter().map(|at| &at.kind))
+            .chain(self.responses_at.iter().map(|at| &at.kind))
+            .chain(self.failures_at.iter().map(|at| &at.kind));
+        for kind in kinds {
+            let asked = match kind {
+                Some(kind) => for_kind(&self.response_urls, kind).is_some(),
+                None => !self.response_urls.is_empty(),
+            };
+            if !asked {
+                return refuse("--reference-at, --response-at and --failed-at go with --response-url: give that too");
+            }
+        }
         Ok(())
+    }
+
+    /// How the service is asked for responses of this kind, if it is.
+    pub(super) fn asking(&self, kind: &str, flow: Option<Flow>) -> Result<Option<Asking>, ParseError> {
+        let Some(url) = for_kind(&self.response_urls, kind) else {
+            return Ok(None);
+        };
+        match flow {
+            Some(Flow::Direct) => {}
+            Some(_) if self.response_urls.iter().any(|url| url.kind.as_deref() == Some(kind)) => {
+                let message = format!("--response-url {kind}=… is for direct kinds, and {kind} is none");
+                return Err(ParseError(message));
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(Asking {
+            url,
+            reference: for_kind(&self.references_at, kind),
+            response: for_kind(&self.responses_at, kind),
+            failed: for_kind(&self.failures_at, kind),
+        }))
     }
 
     /// Whether requests of this kind, or of any, are sent.

@@ -10,8 +10,8 @@ use tidegate::{
 };
 
 use super::{
-    AnswerForm,
-    receipt::{UNSTORABLE, read_problem, read_receipt},
+    Answers,
+    receipt::{UNSTORABLE, read_problem},
     service::{Answer, NoAnswer, is_of_credential},
 };
 
@@ -37,15 +37,15 @@ pub(super) fn check(called: Called) -> Check {
     }
 }
 
-/// The outcome of a send to a service whose answers have this form.
-pub(super) fn sent(called: Called, form: AnswerForm) -> Sent {
+/// The outcome of a send to a service with these answers.
+pub(super) fn sent(called: Called, answers: &Answers) -> Sent {
     let retry = |error, after, may_have_left| Sent::Retry {
         error,
         after,
         may_have_left,
     };
     match called {
-        Ok(answer) if answer.status.is_success() => match read_receipt(&answer, form) {
+        Ok(answer) if answer.status.is_success() => match answers.read_receipt(&answer) {
             Ok(receipt) => Sent::Receipt(receipt),
             // It would be as long the next time.
             Err(error) if error.code == UNSTORABLE => Sent::Rejected(error),
@@ -68,9 +68,9 @@ pub(super) fn sent(called: Called, form: AnswerForm) -> Sent {
 }
 
 /// The receipt of an earlier send.
-pub(super) fn found(called: Called, form: AnswerForm) -> Result<Found, RequestError> {
+pub(super) fn found(called: Called, answers: &Answers) -> Result<Found, RequestError> {
     match called.map_err(no_answer_error)? {
-        answer if answer.status.is_success() => read_receipt(&answer, form).map(Found::Receipt),
+        answer if answer.status.is_success() => answers.read_receipt(&answer).map(Found::Receipt),
         answer if answer.status == StatusCode::NOT_FOUND => Ok(Found::Nothing),
         answer if answer.status == StatusCode::GONE => Ok(Found::Never),
         answer => Err(unexpected(&answer)),

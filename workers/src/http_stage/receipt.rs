@@ -70,13 +70,26 @@ pub(super) fn read_receipt(answer: &Answer, form: AnswerForm) -> Result<Receipt,
     if form == AnswerForm::Envelope {
         return read_envelope(answer);
     }
-    // No name of a service that knows nothing of Tidegate makes its answer unreadable.
-    let names = ["tidegate-reference", LOCATION.as_str()].into_iter();
-    let reference = names
-        .filter_map(|name| header(answer, name).ok().flatten())
-        .find(|reference| is_reference(reference));
+    let reference = find_reference(answer, None);
     let response = if promised { None } else { Some(read_response(answer)?) };
     Ok(Receipt { reference, response })
+}
+
+/// A name for the request in the body, or else in the headers. None that cannot be one: the name of a service that knows
+/// nothing of Tidegate makes no answer unreadable.
+pub(super) fn find_reference(answer: &Answer, in_body: Option<String>) -> Option<String> {
+    let names = ["tidegate-reference", LOCATION.as_str()].into_iter();
+    let in_headers = names.filter_map(|name| header(answer, name).ok().flatten());
+    in_body
+        .into_iter()
+        .chain(in_headers)
+        .find(|reference| is_reference(reference))
+}
+
+/// The body, if it is JSON.
+pub(super) fn json_of(answer: &Answer) -> Result<Option<JsonText>, RequestError> {
+    let body = answer.body.as_ref().map_err(refusal)?;
+    Ok(serde_json::from_slice(body).ok().filter(|_| is_json(answer)))
 }
 
 /// The body as a response: JSON as it is, an empty body as null, and any other with its content type, as text or base64.
@@ -148,7 +161,7 @@ fn is_reference(text: &str) -> bool {
     (1..=LONGEST_REFERENCE).contains(&text.len()) && !text.contains('\0')
 }
 
-fn text_or_digits(json: &JsonText) -> Option<String> {
+pub(super) fn text_or_digits(json: &JsonText) -> Option<String> {
     let is_number = json
         .get()
         .starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -168,6 +181,11 @@ fn taken_but(why: impl Display) -> String {
 
 /// The error in a refusal's body; where the body has none, `code` and the status.
 pub(super) fn read_problem(answer: &Answer, code: &str) -> RequestError {
+    read_failure(answer, code, || format!("the service answered {}", answer.status))
+}
+
+/// The error in a body; where the body has none, `code` and `message`.
+pub(super) fn read_failure(answer: &Answer, code: &str, message: impl FnOnce() -> String) -> RequestError {
     let body = answer.body.as_deref().ok().filter(|_| is_json(answer));
     let fields: Option<Members> = body.and_then(|body| serde_json::from_slice(body).ok());
     let fields = fields.unwrap_or_default();
@@ -178,7 +196,7 @@ pub(super) fn read_problem(answer: &Answer, code: &str) -> RequestError {
     };
     let message = match text("detail").or_else(|| text("title")) {
         Some(message) => message.chars().take(LONGEST_MESSAGE).collect(),
-        None => format!("the service answered {}", answer.status),
+        None => message(),
     };
     let retryable = fields.get("retryable").is_some_and(|json| json.get() == "true");
     let code = text("code").filter(is_word).unwrap_or_else(|| code.to_owned());

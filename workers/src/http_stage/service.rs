@@ -9,7 +9,7 @@ use std::{
 
 use chrono::{SecondsFormat, Utc};
 use reqwest::{
-    Client, Method, Proxy, Response, StatusCode,
+    Client, Method, Proxy, Response, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap},
     redirect,
 };
@@ -178,6 +178,12 @@ impl Service {
             tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
             NoAnswer::NotConnected(None)
         })?;
+        self.call_at(method, url, request).await
+    }
+
+    /// As [`call`](Self::call), at a URL without placeholders.
+    pub(super) async fn call_at(&self, method: Method, url: Url, request: &Request) -> Result<Answer, NoAnswer> {
+        let id = request.send_id.to_string();
         let limits = request.phases.map_or(self.limits, Limits::of_policy);
         let mut call = self
             .client(limits.connect.time)

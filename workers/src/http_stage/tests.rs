@@ -1,6 +1,7 @@
 //! The stages against a local service with the answers of each test.
 
 mod answers;
+mod asks;
 mod calls;
 mod meanings;
 

@@ -30,7 +30,6 @@ impl UrlTemplate {
     }
 
     fn filled(&self, kind: &str, id: &str) -> String {
-        let escaped = |text| utf8_percent_encode(text, ESCAPED).to_string();
         self.0.replace("{kind}", &escaped(kind)).replace("{id}", &escaped(id))
     }
 
@@ -38,24 +37,50 @@ impl UrlTemplate {
     pub(super) fn names_the_request(&self) -> bool {
         self.0.contains("{id}")
     }
+
+    /// A URL that may have `{reference}` in it, too, which [`refer`](Self::refer) replaces.
+    pub(super) fn with_reference(text: &str) -> Result<Self, ParseError> {
+        checked(&text.replace(REFERENCE, "reference"), "{kind}, {id} and {reference}")?;
+        Ok(Self(text.to_owned()))
+    }
+
+    pub(super) fn names_the_reference(&self) -> bool {
+        self.0.contains(REFERENCE)
+    }
+
+    /// The URL for requests with this reference.
+    pub(super) fn refer(&self, reference: &str) -> Self {
+        Self(self.0.replace(REFERENCE, &escaped(reference)))
+    }
+}
+
+const REFERENCE: &str = "{reference}";
+
+fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 impl FromStr for UrlTemplate {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let template = Self(text.to_owned());
-        let example = template.filled("kind", "id");
-        if let Some(at) = example.find(['{', '}']) {
-            let unknown = example[at..].strip_prefix('{').and_then(|brace| brace.split_once('}'));
-            return Err(ParseError(match unknown {
-                Some((name, _)) => format!("there is no placeholder {{{name}}}: there are {{kind}} and {{id}}"),
-                None => "a brace has no partner: placeholders are {kind} and {id}".to_owned(),
-            }));
-        }
-        template.fill("kind", "id")?;
-        Ok(template)
+        checked(text, "{kind} and {id}")
     }
+}
+
+/// A template without placeholders besides `{kind}` and `{id}`; errors name the `known` ones.
+fn checked(text: &str, known: &str) -> Result<UrlTemplate, ParseError> {
+    let template = UrlTemplate(text.to_owned());
+    let example = template.filled("kind", "id");
+    if let Some(at) = example.find(['{', '}']) {
+        let unknown = example[at..].strip_prefix('{').and_then(|brace| brace.split_once('}'));
+        return Err(ParseError(match unknown {
+            Some((name, _)) => format!("there is no placeholder {{{name}}}: there are {known}"),
+            None => format!("a brace has no partner: placeholders are {known}"),
+        }));
+    }
+    template.fill("kind", "id")?;
+    Ok(template)
 }
 
 /// Shows nothing: a URL may hold a password or a token.
