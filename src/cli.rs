@@ -134,10 +134,9 @@ enum Command {
     /// Say of such a request whether it was executed
     Resolve(resolve::Resolve),
     /// Show requests, queues and workers
-    Status,
+    Status(status::Status),
     /// Show the last day of a kind or a queue by the minute
     History(history::History),
-    Status(status::Status),
     /// Cancel live requests: those named, or all that a filter lets through
     Cancel(cancel::Cancel),
     /// Fail a live request as an internal error, whatever its status
@@ -206,7 +205,6 @@ impl Cli {
             Command::Redrive(command) => command.run(global).await,
             Command::Unresolved(command) => command.run(global).await,
             Command::Resolve(command) => command.run(global).await,
-            Command::Status => status::run(global).await,
             Command::History(command) => command.run(global).await,
             Command::Status(command) => command.run(global).await,
             Command::Cancel(command) => command.run(global).await,

@@ -32,11 +32,12 @@ begin
   end if;
   select r.word into v_unfit
   from unnest(p_policy.retry_on) as r(word)
-  where r.word ~* '^!?(timeouts|time_out|connects|connections?|throttle|throttling|5x|5[*][*]|http_?5xx|others)$'
+  where r.word ~* '^!?(timeouts|time_out|connects|connections?|throttle|throttling|unauthori[sz]ation|unauthorised|5x'
+    '|5[*][*]|http_?5xx|others)$'
   limit 1;
   if v_unfit is not null then
     return format('retry_on has %s, which is close to a class and none; the classes are timeout, connect, throttled, '
-      '5xx and other', v_unfit);
+      'unauthorized, 5xx and other', v_unfit);
   end if;
   select r.word into v_unfit
   from unnest(p_policy.retry_on) as r(word)

@@ -211,6 +211,10 @@ async fn a_policy_against_its_semantics_is_refused() {
             "at_most_once",
         ),
         ("retry_on = '{5xx,timeouts}'", "timeouts, which is close to a class"),
+        (
+            "retry_on = '{5xx,unauthorised}'",
+            "throttled, unauthorized, 5xx and other",
+        ),
         ("retry_on = '{connections}'", "the classes are timeout, connect"),
         ("retry_on = '{5xx,404}'", "404"),
         ("retry_on = '{4xx}'", "4xx"),
