@@ -82,7 +82,7 @@ impl Downstream {
     /// When chances add up to more than one, or the log cannot be written.
     pub fn new(options: SimulateOptions, responder: Option<Arc<dyn Responder>>) -> Result<Self, SimulateError> {
         options.validate()?;
-        let record = Arc::new(Record::open(options.log.as_deref())?);
+        let record = Arc::new(Record::open(options.event_log.as_deref())?);
         Ok(Self {
             bare: options.is_bare(),
             kinds: kinds::served(options.shares, &options.kinds),
@@ -233,7 +233,7 @@ impl Downstream {
 
     /// The key that the log is to have of a payload.
     pub fn key_in(&self, payload: &[u8]) -> Option<String> {
-        let field = self.options.log_key.as_ref()?;
+        let field = self.options.event_log_key.as_ref()?;
         let payload: BTreeMap<String, JsonText> = serde_json::from_slice(payload).ok()?;
         serde_json::from_str(payload.get(field)?.get()).ok()
     }

@@ -138,7 +138,7 @@ impl Downstream {
     async fn start(options: &[&str]) -> Self {
         let log = tempfile::NamedTempFile::new().unwrap();
         let path = log.path().to_str().unwrap();
-        let arguments = ["downstream", "--listen", "127.0.0.1:0", "--log", path];
+        let arguments = ["downstream", "--listen", "127.0.0.1:0", "--event-log", path];
         let command = command(&[&arguments, options].concat());
         let (_process, address) = first_line(command, "listening on ").await;
         Self { _process, address, log }

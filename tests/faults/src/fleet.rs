@@ -118,7 +118,7 @@ impl Fleet {
         let receiver_log = directory.join("receiver.jsonl");
         let receives = |listen: &str| {
             let log = receiver_log.to_string_lossy();
-            ["receiver", "--listen", listen, "--log", &log]
+            ["receiver", "--listen", listen, "--event-log", &log]
                 .map(str::to_owned)
                 .to_vec()
         };
@@ -144,7 +144,7 @@ impl Fleet {
             &scene::CHECKS_AT_ONCE.to_string(),
             "--seed",
             &seed.to_string(),
-            "--log",
+            "--event-log",
             &downstream_log.to_string_lossy(),
         ] {
             arguments.push(argument.to_owned());

@@ -33,7 +33,7 @@ pub struct Receiver {
     listen: SocketAddr,
     /// Where it writes a line of JSON for each delivery, before it answers
     #[arg(long)]
-    log: PathBuf,
+    event_log: PathBuf,
 }
 
 /// A delivery as it arrived.
@@ -77,7 +77,7 @@ impl Receiver {
     /// When it cannot listen, or not write its log.
     pub async fn run(self) -> anyhow::Result<()> {
         let stop = shutdown::on_signal()?;
-        let log = OpenOptions::new().append(true).create(true).open(&self.log)?;
+        let log = OpenOptions::new().append(true).create(true).open(&self.event_log)?;
         let listener = TcpListener::bind(self.listen).await?;
         let _ = writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?);
         let router = Router::new()

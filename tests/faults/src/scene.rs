@@ -414,7 +414,7 @@ pub fn downstream(options: &Options) -> Vec<String> {
         silent,
         "--repeat-reject-rate",
         "0.3",
-        "--log-key",
+        "--event-log-key",
         "mark",
     ]
     .map(str::to_owned)

@@ -248,7 +248,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
             "127.0.0.1:0",
             "--kind",
             "single_shot:direct",
-            "--log",
+            "--event-log",
             path,
         ],
         &database.url,

@@ -105,11 +105,11 @@ pub struct SimulateOptions {
 
     /// Append one line of JSON for each event to this file
     #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
+    pub event_log: Option<PathBuf>,
 
-    /// The field of payloads that the log has as the `key` of requests that were taken
+    /// The field of payloads that the event log has as the `key` of requests that were taken
     #[arg(long, value_name = "FIELD")]
-    pub log_key: Option<String>,
+    pub event_log_key: Option<String>,
 
     /// Keep requests in memory even when no other option needs it, so that duplicates are counted
     #[arg(long)]
@@ -156,7 +156,7 @@ impl SimulateOptions {
             kinds: self.kinds.clone(),
             respond_by: self.respond_by,
             seed: self.seed,
-            log_key: self.log_key.clone(),
+            event_log_key: self.event_log_key.clone(),
             ..Self::default()
         };
         *self == without_effect

@@ -148,8 +148,8 @@ async fn the_log_has_the_events_of_a_request_as_lines_of_json() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.jsonl");
     let options = SimulateOptions {
-        log: Some(path.clone()),
-        log_key: Some("mark".to_owned()),
+        event_log: Some(path.clone()),
+        event_log_key: Some("mark".to_owned()),
         seed: Some(1),
         ..SimulateOptions::default()
     };
