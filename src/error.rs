@@ -191,7 +191,7 @@ fn with_missing_role(message: String) -> String {
         Some(Some(("schema", "tidegate"))) => {
             "tidegate_reader, tidegate_api, tidegate_node, tidegate_worker or tidegate_admin".to_owned()
         }
-        // Whoever may use the schema may read its tables.
+        // All roles may read the tables of the schema.
         Some(Some(("table", table))) if sql_files::admin_changes(table) => "tidegate_admin".to_owned(),
         _ => String::new(),
     };

@@ -55,7 +55,7 @@ pub use self::{
     receipt::AnswerForm,
     url_template::UrlTemplate,
 };
-use crate::{ParseError, kinds::EXAMPLE};
+use crate::ParseError;
 
 /// Why HTTP stages cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ pub enum HttpStageError {
 
 /// Stages for every kind that `options` have a URL for. `flows` has the flows of the kinds in the database.
 ///
-/// A URL without a kind serves the example's kinds and those named with `--kind`.
+/// A URL without a kind serves the kinds named with `--kind`, or else every kind in the database.
 ///
 /// # Errors
 ///
@@ -78,9 +78,12 @@ pub enum HttpStageError {
 pub fn stages(options: &HttpOptions, flows: &BTreeMap<String, Flow>) -> Result<Stages, HttpStageError> {
     options.validate()?;
     let service = Arc::new(Service::new(options)?);
-    let own = options.own_kinds();
-    let mut kinds: BTreeSet<&str> = options.kinds.iter().chain(own).map(String::as_str).collect();
-    kinds.extend(EXAMPLE.map(|(kind, _)| kind));
+    if options.kinds.is_empty() {
+        options.refuse_ambiguous(flows)?;
+    }
+    let named = options.kinds.iter().chain(options.own_kinds());
+    let all = flows.keys().filter(|_| options.kinds.is_empty());
+    let kinds: BTreeSet<&str> = named.chain(all).map(String::as_str).collect();
     let mut stages = Stages::new();
     for kind in kinds {
         let (readiness, transact) = stages_of(&service, options, kind, flows.get(kind).copied())?;
@@ -281,7 +284,10 @@ pub(crate) fn stages_at(url: &str, kind: &str, flags: &str) -> (HttpReadiness, H
     let urls = urls.map(|(call, rest)| format!("--{call}-url {url}/{call}/{rest} "));
     let options = crate::from_flags(&(urls.concat() + flags));
     let service = Arc::new(Service::new(&options).unwrap());
-    let flow = EXAMPLE.iter().find(|(name, _)| *name == kind).map(|(_, flow)| *flow);
+    let flow = crate::kinds::EXAMPLE
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .map(|(_, flow)| *flow);
     let (readiness, transact) = stages_of(&service, &options, kind, flow).unwrap();
     (readiness.unwrap(), transact.unwrap())
 }

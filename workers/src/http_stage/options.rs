@@ -1,6 +1,10 @@
 //! The URLs of the service and the times to wait for it.
 
-use std::{collections::BTreeSet, str::FromStr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+    time::Duration,
+};
 
 use humantime::parse_duration;
 use reqwest::Proxy;
@@ -79,7 +83,7 @@ pub struct HttpOptions {
     #[arg(long = "failed-at", value_name = "[KIND=]POINTER=WORD,…")]
     pub failures_at: Vec<ForKind<Words>>,
 
-    /// Another kind, besides those of the example, that a URL without a kind serves (repeatable)
+    /// A kind that a URL without a kind serves (repeatable) [default: every kind that the database has at the start]
     #[arg(long = "kind", value_name = "NAME", value_parser = kind_name)]
     pub kinds: Vec<String>,
 
@@ -152,6 +156,29 @@ impl HttpOptions {
             let sends = for_kind(&self.send_urls, kind).is_some();
             (kind.clone(), if sends { Stage::Tx } else { Stage::Readiness })
         }))
+    }
+
+    /// Refuses a URL that is the same for several kinds of which none is named: their requests would be sent to a service
+    /// that may be meant for one of them.
+    pub(super) fn refuse_ambiguous(&self, flows: &BTreeMap<String, Flow>) -> Result<(), ParseError> {
+        let checks = (&self.check_urls, "--check-url", Stage::Readiness);
+        for (urls, flag, stage) in [checks, (&self.send_urls, "--send-url", Stage::Tx)] {
+            let Some(general) = urls.iter().find(|url| url.kind.is_none()) else {
+                continue;
+            };
+            let own = |kind: &str| urls.iter().any(|url| url.kind.as_deref() == Some(kind));
+            let has_stage = |flow: Flow| stage == Stage::Tx || flow == Flow::Decrypt;
+            let served = flows.iter().filter(|(kind, flow)| has_stage(**flow) && !own(kind));
+            let served: Vec<_> = served.map(|(kind, _)| kind.as_str()).collect();
+            if served.len() > 1 && !general.value.names_the_kind() {
+                let kinds = served.join(", ");
+                return Err(ParseError(format!(
+                    "{flag} is one URL for the kinds {kinds}: name those that it is for with --kind, give each its own as \
+                     KIND=URL, or put {{kind}} into it"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether they fit each other.

@@ -33,6 +33,11 @@ impl UrlTemplate {
         self.0.replace("{kind}", &escaped(kind)).replace("{id}", &escaped(id))
     }
 
+    /// Whether kinds get different URLs.
+    pub(super) fn names_the_kind(&self) -> bool {
+        self.0.contains("{kind}")
+    }
+
     /// Whether requests of one kind get different URLs.
     pub(super) fn names_the_request(&self) -> bool {
         self.0.contains("{id}")

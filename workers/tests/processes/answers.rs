@@ -109,6 +109,8 @@ async fn an_envelope_that_is_none_is_said_once() {
         "http",
         "--queue",
         "tx",
+        "--kind",
+        "direct",
         "--send-url",
         &url,
         "--answer",

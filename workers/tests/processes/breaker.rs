@@ -57,7 +57,19 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     for _ in 0..60 {
         database.submit("direct").await;
     }
-    let arguments = |name| ["http", "--name", name, "--queue", "tx", "--send-url", &url];
+    let arguments = |name| {
+        [
+            "http",
+            "--name",
+            name,
+            "--queue",
+            "tx",
+            "--kind",
+            "direct",
+            "--send-url",
+            &url,
+        ]
+    };
     let _workers = ["one", "two", "three"].map(|name| spawn(&database, &arguments(name)));
     let half_open = "tidegate.breaker_event where state = 'half_open'";
     eventually(

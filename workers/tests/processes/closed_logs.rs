@@ -31,7 +31,17 @@ async fn workers_and_a_downstream_without_a_reader_of_their_logs_work_and_stop()
     let url = format!("{address}/send/{{kind}}");
 
     for arguments in [
-        &["http", "--name", "unread", "--queue", "tx", "--send-url", &url][..],
+        &[
+            "http",
+            "--name",
+            "unread",
+            "--queue",
+            "tx",
+            "--kind",
+            "direct",
+            "--send-url",
+            &url,
+        ][..],
         &["simulate", "--name", "unread", "--metrics-listen", "127.0.0.1:0"],
     ] {
         let mut worker = unread(command(arguments));

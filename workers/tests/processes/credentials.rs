@@ -51,7 +51,19 @@ async fn requests_wait_for_a_renewed_credential() {
     for _ in 0..20 {
         database.submit("direct").await;
     }
-    let arguments = |token: &'static str| ["http", "--queue", "tx", "--send-url", &url, "--header", token];
+    let arguments = |token: &'static str| {
+        [
+            "http",
+            "--queue",
+            "tx",
+            "--kind",
+            "direct",
+            "--send-url",
+            &url,
+            "--header",
+            token,
+        ]
+    };
     let expired = Logged::start(&database, &arguments("Authorization: Bearer old"));
 
     eventually("the breaker was opened, and probes it", || async {
@@ -100,7 +112,10 @@ async fn a_policy_may_take_a_refused_credential_as_final() {
     for _ in 0..5 {
         database.submit("direct").await;
     }
-    let worker = spawn(&database, &["http", "--queue", "tx", "--send-url", &url]);
+    let worker = spawn(
+        &database,
+        &["http", "--queue", "tx", "--kind", "direct", "--send-url", &url],
+    );
     let rejected = "tidegate.request
         where req_status = 'failure' and cause = 'rejected' and error ->> 'code' = 'http_401' and tx_attempt = 1";
     until(&database, "each is rejected", rejected, 5).await;

@@ -31,7 +31,7 @@ async fn a_worker_uses_the_proxy_of_its_options_and_none_of_the_environment() {
     for (option, by) in [(None, "direct"), (Some(&proxy), "proxy")] {
         let database = TestDatabase::unlimited().await;
         let id = database.submit("direct").await;
-        let mut worker = command(&["http", "--queue", "tx", "--send-url", &url]);
+        let mut worker = command(&["http", "--queue", "tx", "--kind", "direct", "--send-url", &url]);
         worker.env("DATABASE_URL", &database.url);
         for variable in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
             worker.env(variable, &proxy);

@@ -36,7 +36,7 @@ async fn send(State(service): State<Arc<Service>>) -> Json<Value> {
 
 fn worker(database: &TestDatabase, name: &str, url: &str) -> Child {
     let options = "--queue tx --batch 8 --lease 2s";
-    let arguments = format!("http {options} --name {name} --send-url {url} --concurrency {CONCURRENCY}");
+    let arguments = format!("http {options} --name {name} --kind direct --send-url {url} --concurrency {CONCURRENCY}");
     spawn(database, &arguments.split(' ').collect::<Vec<_>>())
 }
 
@@ -174,7 +174,7 @@ async fn a_call_that_is_cut_names_the_limit_that_cut_it() {
         ),
     ] {
         let id = database.submit("direct").await;
-        let arguments = format!("http --queue tx --send-url {url} {options}");
+        let arguments = format!("http --queue tx --kind direct --send-url {url} {options}");
         let running = spawn(&database, &arguments.split_whitespace().collect::<Vec<_>>());
         eventually("the call is cut", || async { database.status(id).await == "failure" }).await;
         let error = format!("select error ->> 'message' from tidegate.request where id = '{id}'");

@@ -102,7 +102,7 @@ async fn an_answer_that_is_no_2xx_is_asked_again() {
 #[test]
 fn options_that_do_not_fit_are_refused() {
     let error = |flags: &str| {
-        let options: HttpOptions = crate::from_flags(&format!("--send-url http://a {flags}"));
+        let options: HttpOptions = crate::from_flags(&format!("--send-url http://a/{{kind}} {flags}"));
         let flows = [("direct".to_owned(), Flow::Direct), ("x".to_owned(), Flow::Decrypt)].into();
         stages(&options, &flows).unwrap_err().to_string()
     };

@@ -194,10 +194,38 @@ async fn without_a_receipt_url_the_service_is_not_called() {
 
 #[test]
 fn stages_are_made_for_the_kinds_that_have_urls() {
-    let urls = "--check-url vote=http://a/check --send-url http://a/send --send-url direct=http://b/send";
-    let options = from_flags(&format!("{urls} --kind swap"));
-    let stages = format!("{:?}", stages(&options, &BTreeMap::new()).unwrap());
+    let flows = [
+        ("direct", Flow::Direct),
+        ("report", Flow::Decrypt),
+        ("vote", Flow::Decrypt),
+    ];
+    let flows: BTreeMap<_, _> = flows.map(|(kind, flow)| (kind.to_owned(), flow)).into();
+    let made = |flags: &str| stages(&from_flags(flags), &flows).map(|stages| format!("{stages:?}"));
+
+    let named = "--check-url vote=http://a/check --send-url http://a/send --send-url direct=http://b/send --kind swap";
+    let stages = made(named).unwrap();
     assert!(stages.contains(r#"readiness: ["vote"]"#), "{stages}");
-    let transact = r#"transact: ["direct", "input_proof", "public_decrypt", "swap", "user_decrypt", "vote"]"#;
-    assert!(stages.contains(transact), "{stages}");
+    assert!(stages.contains(r#"transact: ["direct", "swap", "vote"]"#), "{stages}");
+
+    // Without a name: all that the database has.
+    let stages = made("--check-url http://a/{kind} --send-url http://a/{kind}/send").unwrap();
+    assert!(stages.contains(r#"transact: ["direct", "report", "vote"]"#), "{stages}");
+    for ambiguous in [
+        "--send-url http://a/send",
+        "--send-url http://a/{kind} --check-url http://a/check",
+        "--send-url http://a/send --send-url direct=http://b/send",
+    ] {
+        let refused = made(ambiguous).unwrap_err().to_string();
+        assert!(
+            refused.contains("report, vote: name those that it is for with --kind"),
+            "{refused}"
+        );
+    }
+    for clear in [
+        "--send-url http://a/send --kind direct",
+        "--send-url http://a/send --send-url vote=http://b/send --send-url direct=http://b/send",
+        "--check-url report=http://a/check --check-url http://a/check",
+    ] {
+        assert!(made(clear).is_ok(), "{clear}");
+    }
 }
