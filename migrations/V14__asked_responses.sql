@@ -1,6 +1,6 @@
 -- Responses that workers ask the downstream for.
 
--- Null `ask_at`: nobody asks.
+-- Null `ask_at`: no worker asks.
 alter table tidegate.awaiting_response
   add column kind   text,
   add column ask_at timestamptz;

@@ -95,8 +95,8 @@ async fn an_answer_that_is_no_2xx_is_asked_again() {
     let (_, transact) = fake.stages("--response-url location");
     let after = Some(Duration::from_secs(3));
     assert_eq!(transact.ask(&request(), Some("/a%2Fb")).await, Asked::Later { after });
-    let (_, nobody) = stages_at("http://127.0.0.1:1", "direct", "--response-url location");
-    assert_eq!(nobody.ask(&request(), Some("/a")).await, LATER);
+    let (_, away) = stages_at("http://127.0.0.1:1", "direct", "--response-url location");
+    assert_eq!(away.ask(&request(), Some("/a")).await, LATER);
 }
 
 #[test]
