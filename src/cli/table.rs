@@ -141,10 +141,10 @@ mod tests {
         assert_picture(
             Some(80),
             "queue payout
-  stage: tx, limit: 20/s, waiting: 1200, held: 40, backing off: 3,
+  stage: tx, limit: 20/s, waiting: 1200, held: 40, backing off: 3
   drained/s 10s: 19.9, 1m: 20, gate: accepting
 queue card_payment_of_the_shop
-  stage: tx, limit: none, waiting: 0, held: 0, backing off: 0, drained/s 10s: 0,
+  stage: tx, limit: none, waiting: 0, held: 0, backing off: 0, drained/s 10s: 0
   1m: 0, gate: too_many_requests",
         );
     }

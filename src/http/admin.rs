@@ -6,6 +6,7 @@ mod config;
 mod gates;
 mod kinds;
 mod many;
+mod minutes;
 mod queues;
 mod quotas;
 mod request_list;
@@ -39,6 +40,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(kinds::remove_kind))
         .routes(routes!(kinds::pause_kind))
         .routes(routes!(kinds::resume_kind))
+        .routes(routes!(minutes::kind_history))
+        .routes(routes!(minutes::queue_history))
         .routes(routes!(queues::queues, queues::add_queue))
         .routes(routes!(queues::remove_queue))
         .routes(routes!(queues::submitters))

@@ -9,6 +9,7 @@ use crate::error::Result;
 
 /// What became of the requests of a kind in one minute: `tidegate.kind_history`.
 #[derive(Debug, Clone, Serialize, FromRow)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct KindMinute {
     /// Its beginning.
     pub minute: DateTime<Utc>,
@@ -34,6 +35,7 @@ pub struct KindMinute {
 
 /// A queue in one minute: `tidegate.queue_history`.
 #[derive(Debug, Clone, Serialize, FromRow)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct QueueMinute {
     /// Its beginning.
     pub minute: DateTime<Utc>,

@@ -657,3 +657,39 @@ async fn kinds_and_queues_are_removed_when_they_are_free() {
         .await
         .assert_problem(400, "invalid_request");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_of_a_kind_and_a_queue_is_shown_by_the_minute() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    database.request_in("direct", "completed").await;
+    database
+        .execute("select tidegate.fold_counts(); select tidegate.note_minutes()")
+        .await;
+
+    let kind = api.get("/v1/admin/kinds/direct/history").await;
+    assert_eq!(kind.status, 200, "{kind:?}");
+    let [minute] = kind.body["minutes"].as_array().unwrap().as_slice() else {
+        panic!("{kind:?}");
+    };
+    assert_eq!(
+        (&minute["completed"], &minute["failed"]),
+        (&json!(1), &json!(0)),
+        "{minute}"
+    );
+    let queue = api.get("/v1/admin/queues/tx/history").await;
+    assert_eq!(queue.body["minutes"][0]["depth"], 0, "{queue:?}");
+
+    let later = "since=2100-01-01T00:00:00Z";
+    for of in ["kinds/direct", "queues/tx"] {
+        let none = api.get(&format!("/v1/admin/{of}/history?{later}")).await;
+        assert_eq!(none.body, json!({"minutes": []}));
+        api.get(&format!("/v1/admin/{of}/history?since=yesterday"))
+            .await
+            .assert_problem(400, "invalid_parameter");
+    }
+    let unknown = format!("/v1/admin/kinds/nope/history?{later}");
+    api.get(&unknown).await.assert_problem(404, "unknown_kind");
+    let unknown = format!("/v1/admin/queues/nope/history?{later}");
+    api.get(&unknown).await.assert_problem(404, "unknown_queue");
+}

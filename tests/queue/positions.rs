@@ -154,6 +154,8 @@ fn disagreements(database: &Asked) -> Vec<String> {
 #[test]
 fn the_view_of_all_requests_and_the_answer_for_one_agree_in_every_status() {
     let database = Asked::new();
+    // The ETA of a request whose nominal time is over changes with the time.
+    database.stop_clock();
     for (flow, kind) in FLOWS {
         for status in STATUSES {
             for (ago, queue) in [("0 s", "null"), ("61 s", "'tx'"), ("1 h", "'readiness'")] {

@@ -15,7 +15,7 @@ use super::{TestDatabase, campaign, sql};
 pub struct Asked {
     session: RefCell<PgConnection>,
     // Dropped after the session, and before the runtime.
-    _database: TestDatabase,
+    database: TestDatabase,
     runtime: Runtime,
 }
 
@@ -30,12 +30,17 @@ impl Asked {
         let session = RefCell::new(runtime.block_on(database.session()));
         let asked = Self {
             session,
-            _database: database,
+            database,
             runtime,
         };
         // Compiling takes longer than any of these small queries.
         asked.run("set jit = off");
         asked
+    }
+
+    /// Stops the clock by which the database reads ages and ETAs.
+    pub fn stop_clock(&self) {
+        self.runtime.block_on(self.database.stop_clock());
     }
 
     /// The first column of the only row, as text (an empty string for null).

@@ -141,7 +141,7 @@ pub(super) async fn add_kind(AdminStore(store): AdminStore, Json(new): Json<NewK
 pub(super) struct KindName {
     /// The kind, as the database names it.
     #[param(pattern = "^[a-z][a-z0-9_]{0,54}$", example = "payout")]
-    kind: String,
+    pub(super) kind: String,
 }
 
 storable!(KindName { kind }, UNKNOWN_KIND, Ok);

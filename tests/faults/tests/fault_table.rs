@@ -176,7 +176,7 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
     }
 }
 
-/// A worker of the `direct` kinds that looks for receipts before it sends again.
+/// A worker that looks for receipts before it sends again.
 async fn worker(url: &str, downstream: &str) -> Child {
     let (worker, _) = start(
         "tidegate-worker",
@@ -184,8 +184,6 @@ async fn worker(url: &str, downstream: &str) -> Child {
             "http",
             "--queue",
             "tx",
-            "--kind",
-            "single_shot",
             "--lease",
             "1s",
             "--metrics-listen",
@@ -258,11 +256,10 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     all_ended(&PgPool::connect(&database.url).await.unwrap()).await;
     drop(lost);
 
-    // The restore of docs/operations.md, with the backup.
+    // The restore of docs/operations.md, with the backup, which is a copy and notices that.
     let backup_url = database.url.replace(&database.name, &backup);
     let restored = PgPool::connect(&backup_url).await.unwrap();
     for step in [
-        "select tidegate.pause()",
         "update tidegate.request set tx_attempt = 1 where req_status in ('queued', 'processing') and tx_attempt = 0",
         "select * from tidegate.fail_internal(
            array(
@@ -276,18 +273,25 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     ] {
         sqlx::raw_sql(step).execute(&restored).await.unwrap();
     }
-    let recovered = Command::new(program("tidegate"))
-        .arg("recover")
-        .env("DATABASE_URL", &backup_url)
-        .output()
-        .await
-        .unwrap();
+    let tidegate = async |command: &str| {
+        let mut tidegate = Command::new(program("tidegate"));
+        tidegate
+            .arg(command)
+            .env("DATABASE_URL", &backup_url)
+            .output()
+            .await
+            .unwrap()
+    };
+    let recovered = tidegate("recover").await;
     assert!(matches!(recovered.status.code(), Some(0 | 3)), "{recovered:?}");
     let _worker = worker(&backup_url, &downstream).await;
-    sqlx::raw_sql("select tidegate.pause(paused => false)")
-        .execute(&restored)
+    let sent: i64 = sqlx::query_scalar("select count(*) from tidegate.request where req_status = 'tx_in_flight'")
+        .fetch_one(&restored)
         .await
         .unwrap();
+    assert_eq!(sent, 0);
+    let adopted = tidegate("adopt").await;
+    assert!(adopted.status.success(), "{adopted:?}");
     all_ended(&restored).await;
 
     let ends: Vec<(String, String, i64)> = sqlx::query_as(
