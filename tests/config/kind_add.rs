@@ -320,6 +320,19 @@ async fn timeouts_attempts_deadlines_and_etas_fit_the_time_of_an_answer() {
         )
         .await;
     }
+    // Behind a full queue, too, if that leaves room for an attempt: doctor has nothing to warn of.
+    let limited = "'limited', 'direct', per_seconds => 20, answers_in => '30 s'";
+    run(&mut session, &added(limited)).await;
+    let left = "select attempts from tidegate.policy where kind = 'limited' and stage = 'tx'";
+    assert_eq!(value(&mut session, left).await, "32");
+    let warnings = "select count(*) from tidegate.configuration_warning where subject = 'kind limited'";
+    assert_eq!(value(&mut session, warnings).await, "0");
+    run(
+        &mut session,
+        &added("'rare', 'direct', per_seconds => 0.1, answers_in => '30 s'"),
+    )
+    .await;
+    assert_eq!(value(&mut session, &left.replace("limited", "rare")).await, "33");
     // Sends of the other flows do not wait for the answer.
     run(&mut session, &added("'paper', 'checked', answers_in => '20 minutes'")).await;
     let times = "select format('%s %s %s %s', p.timeout_ms, p.attempts, k.processing_ms, k.response_timeout)
