@@ -17,6 +17,9 @@ pub(super) enum Config {
     Get {
         /// Its name, such as `tx.per_seconds`; or a queue, a kind, a `KIND.STAGE`
         name: Option<String>,
+        /// Those of policies, too, that are seldom set and have their defaults
+        #[arg(long)]
+        all: bool,
     },
     /// Change settings, all or none; they hold everywhere at once
     ///
@@ -44,15 +47,36 @@ impl Config {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
         match self {
-            Self::Get { name } => get(&connected, name.as_deref()).await,
+            Self::Get { name, all } => get(&connected, name.as_deref(), all).await,
             Self::Set { changes } => set(&connected, &changes).await,
             Self::History { name, limit } => history(&connected, name.as_deref(), limit).await,
         }
     }
 }
 
-async fn get(connected: &Connected, name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let settings = connected.store.config_get(name).await?;
+/// The columns of policies that are often set.
+const OFTEN_SET: [&str; 10] = [
+    "attempts",
+    "timeout_ms",
+    "base_ms",
+    "cap_ms",
+    "deadline_ms",
+    "retry_on",
+    "semantics",
+    "dedup_window",
+    "breaker_error_rate",
+    "hedge_max",
+];
+
+async fn get(connected: &Connected, name: Option<&str>, all: bool) -> anyhow::Result<ExitCode> {
+    let mut settings = connected.store.config_get(name).await?;
+    let known = settings.len();
+    if !all && !connected.json && known > 1 {
+        settings.retain(|setting| {
+            !setting.subject.starts_with("policy ") || !setting.is_default || OFTEN_SET.contains(&column(&setting.name))
+        });
+    }
+    let hidden = known - settings.len();
     let comment = match settings.as_slice() {
         [only] if !connected.json => only.comment.clone(),
         _ => None,
@@ -77,6 +101,9 @@ async fn get(connected: &Connected, name: Option<&str>) -> anyhow::Result<ExitCo
     )?;
     if let Some(comment) = comment {
         outln!("\n{comment}");
+    }
+    if hidden > 0 {
+        outln!("\n{hidden} more settings of policies have their defaults: `--all` shows them");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -68,12 +68,19 @@ impl Key {
                     return connected.print(&shown, |_| outln!("{}", key.id()));
                 }
                 shown["key"] = key.expose().into();
+                let is_first = store.key_list().await?.len() == 1;
                 connected.print(&shown, |_| {
                     outln!("{}", key.expose());
                     print_err(format_args!(
                         "this is the only time it is shown; its id is {}",
                         key.id()
                     ));
+                    if is_first {
+                        print_err(
+                            "it is the first: calls need a key from now on, and what was submitted without one is seen by \
+                             keys of scope admin only",
+                        );
+                    }
                 })
             }
             Self::List => {

@@ -144,6 +144,27 @@ async fn the_command_line_says_what_was_and_who_did_it() {
         out(&one)
     );
 
+    // Settings that are seldom set are left out while they have their defaults.
+    let usual = out(&run(&database.url, &["config", "get", "direct.tx"]).await);
+    assert!(
+        usual.contains("direct.tx.attempts") && !usual.contains("direct.tx.hedge_share"),
+        "{usual}"
+    );
+    assert!(
+        usual.contains("more settings of policies have their defaults"),
+        "{usual}"
+    );
+    let all = out(&run(&database.url, &["config", "get", "direct.tx", "--all"]).await);
+    assert!(
+        all.contains("direct.tx.hedge_share") && !all.contains("more settings"),
+        "{all}"
+    );
+    run(&database.url, &["config", "set", "direct.tx.hedge_share", "0.2"]).await;
+    let usual = out(&run(&database.url, &["config", "get", "direct.tx"]).await);
+    assert!(usual.contains("direct.tx.hedge_share"), "{usual}");
+    let one = out(&run(&database.url, &["config", "get", "direct.tx.margin_ms"]).await);
+    assert!(one.contains("direct.tx.margin_ms"), "{one}");
+
     let person = nix::unistd::User::from_uid(nix::unistd::getuid())
         .unwrap()
         .unwrap()
