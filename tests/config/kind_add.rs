@@ -346,10 +346,12 @@ async fn timeouts_attempts_deadlines_and_etas_fit_the_time_of_an_answer() {
             &added(&format!("'odd', 'direct', answers_in => '{answers_in}'")),
         )
         .await;
-        assert_eq!(
-            refusal.code,
-            if answers_in == "infinity" { "22007" } else { "TG007" },
-            "{refusal:?}"
-        );
+        // An interval since PostgreSQL 17.
+        let codes: &[&str] = if answers_in == "infinity" {
+            &["TG007", "22007"]
+        } else {
+            &["TG007"]
+        };
+        assert!(codes.contains(&&*refusal.code), "{refusal:?}");
     }
 }

@@ -325,11 +325,15 @@ async fn make_owner(admin: &mut PgConnection) {
     }
 }
 
-/// Lets the plain owner take the group roles, as tests do.
+/// Lets the plain owner take the group roles, as tests do. From PostgreSQL 16 on, who has made a role is a member without
+/// these options, and another grant leaves them as they are.
 async fn grant_roles(admin: &mut PgConnection) {
     if let Some(owner) = owner() {
-        let grant =
-            format!("grant tidegate_reader, tidegate_api, tidegate_node, tidegate_worker, tidegate_admin to {owner}");
+        let with = "select case when current_setting('server_version_num')::integer >= 160000
+            then 'with inherit true, set true' else '' end";
+        let with: String = sqlx::query_scalar(with).fetch_one(&mut *admin).await.unwrap();
+        let roles = "tidegate_reader, tidegate_api, tidegate_node, tidegate_worker, tidegate_admin";
+        let grant = format!("grant {roles} to {owner} {with}");
         sqlx::raw_sql(&grant).execute(admin).await.unwrap();
     }
 }
