@@ -15,7 +15,9 @@ struct Mutant {
 }
 
 /// The seeds of sequences that detect mutants: every campaign begins with them.
-pub const TELLING: [u64; 35] = [
+pub const TELLING: [u64; 37] = [
+    0x6f9056bd6911e7c7, // a lost send that counts as unsent
+    0x03c57c24845cc295, // a lost send that counts as unsent
     0x4157f41b89657877, // a refusal that forgets an earlier send
     0xa0c25edfcfaf32c8, // a cancel that is forgotten
     0xe76ece984618e8dd, // a settle without its fence

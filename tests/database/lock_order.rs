@@ -106,7 +106,10 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
             .execute("update tidegate.gate set high_water = 24, low_water = 16")
             .await;
     }
-    refill(&mut Session::open(&database).await, &shared, false).await;
+    // Enough for a gate to close, whatever the actors draw: they may hold it by hand from the first round on.
+    for _ in 0..if gates_flip { 4 } else { 1 } {
+        refill(&mut Session::open(&database).await, &shared, false).await;
+    }
     let mut tasks = Vec::new();
     for actor in 0..8_u64 {
         let mut session = Session::open(&database).await;
