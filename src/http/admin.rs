@@ -14,7 +14,13 @@ mod requests;
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{Json, Router, extract::FromRequestParts, http::request::Parts, routing::any};
+use axum::{
+    Json, Router,
+    extract::{FromRequestParts, Query},
+    http::request::Parts,
+    routing::any,
+};
+use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,7 +28,7 @@ use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Problem, UNKNOWN_QUEUE, UNKNOWN_QUOTA, UNKNOWN_REQUEST, UNKNOWN_SETTING},
+    problem::{INVALID_PARAMETER, Problem, UNKNOWN_QUEUE, UNKNOWN_QUOTA, UNKNOWN_REQUEST, UNKNOWN_SETTING},
     unknown_path,
 };
 use crate::{
@@ -63,6 +69,13 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(many::cancel_requests))
         .routes(routes!(many::redrive_requests))
         .routes(routes!(requests::fail))
+}
+
+/// The parameters of a call; any other is refused.
+fn read_query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Problem> {
+    let query = Query::try_from_uri(&parts.uri);
+    let Query(parameters) = query.map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
+    Ok(parameters)
 }
 
 /// Answers every other path below `/v1/admin` with 404, because no kind is named `admin`.
@@ -236,8 +249,7 @@ macro_rules! history {
             type Rejection = Problem;
 
             async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-                let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
-                    .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
+                let query: Self = super::read_query(parts)?;
                 if query.limit.is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit)) {
                     return Err(INVALID_PARAMETER.because(format!("limit is 1 to {PAGE_MAX}")));
                 }

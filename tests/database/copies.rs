@@ -1,4 +1,4 @@
-//! Does a copy of a database send nothing until it is adopted, however it was made and whoever looks first?
+//! Does a copy of a database send nothing until it is adopted, however it was made, and whichever program starts first?
 
 use serde_json::Value;
 
@@ -35,9 +35,15 @@ async fn database() -> TestDatabase {
         .execute(
             "update tidegate.policy set semantics = 'at_most_once', dedup_window = default where kind = 'direct';
              update tidegate.kind set callback_url = 'https://hooks.example.com/done' where name = 'direct';
-             select from tidegate.submit('direct', '1');
-             select from tidegate.claim_tx('tx', 'lost', 1, '10 ms'); select pg_sleep(0.02);
-             select from tidegate.claim_tx('tx', 'lost', 1, '10 ms');
+             select from tidegate.submit('direct', '1')",
+        )
+        .await;
+    // Its worker is lost, and the next claim ends it.
+    database.claim_tx(1).await;
+    database.run_out("tx").await;
+    database
+        .execute(
+            "select from tidegate.claim_tx('tx', 'lost', 1, '1 minute');
              update tidegate.outcome set search_at = tidegate.clock();
              select from tidegate.submit('direct', '4');
              select from tidegate.settle_receipt(array(
@@ -65,7 +71,7 @@ async fn leaving(database: &TestDatabase) -> Vec<usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_sends_nothing_until_it_is_adopted() {
     for (how, is_noticed) in [
-        // Restored, and nobody has looked at it yet.
+        // Restored, and no program has started on it yet.
         (RESTORE, false),
         (RESTORE, true),
         // Of another database of the cluster, and of another cluster.

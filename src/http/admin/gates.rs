@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json as JsonAnswer,
-    extract::{FromRequestParts, Query, State},
+    extract::{FromRequestParts, State},
     http::request::Parts,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::Error};

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json as JsonAnswer,
-    extract::{FromRequestParts, Query, State},
+    extract::{FromRequestParts, State},
     http::request::Parts,
 };
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use utoipa::{
 use super::{
     AdminStore, Answer,
     gates::{present, whole_if_present},
-    storable,
+    read_query, storable,
 };
 use crate::{
     http::{
@@ -27,7 +27,7 @@ use crate::{
             schemas::words,
         },
         path::parameter,
-        problem::{INVALID_PARAMETER, Problem, UNKNOWN_KIND},
+        problem::{Problem, UNKNOWN_KIND},
     },
     request::Flow,
     store::{Kind, KindOverview, KindRemoval, KindRemove, Setting, Store},
@@ -169,9 +169,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RemovalQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
-            .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
-        Ok(query)
+        read_query(parts)
     }
 }
 

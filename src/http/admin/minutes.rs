@@ -4,19 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Query, State},
+    extract::{FromRequestParts, State},
     http::request::Parts,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Answer, QueuePath, kinds::KindName};
+use super::{Answer, GatePath, QueuePath, kinds::KindName, read_query};
 use crate::{
     http::{
         Api,
         openapi::refusals::{Call, OfKind, OfQueue, Refusals, WithQuery},
-        problem::{INVALID_PARAMETER, Problem, UNKNOWN_KIND, UNKNOWN_QUEUE},
+        problem::{Problem, UNKNOWN_KIND},
     },
     store::{KindMinute, QueueMinute, Store},
 };
@@ -47,9 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Minutes {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
-            .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
-        Ok(query)
+        read_query(parts)
     }
 }
 
@@ -99,19 +97,14 @@ pub(super) struct QueueHistory {
 )]
 pub(super) async fn queue_history(
     State(api): State<Arc<Api>>,
-    QueuePath { queue }: QueuePath,
+    path: QueuePath,
     query: Minutes,
 ) -> Answer<QueueHistory> {
-    let minutes = api.store.queue_history(&queue, query.since(&api.store).await?).await?;
-    if minutes.is_empty()
-        && !api
-            .store
-            .queue_overview()
-            .await?
-            .iter()
-            .any(|known| known.queue == queue)
-    {
-        return Err(UNKNOWN_QUEUE.because(format!("there is no queue \"{queue}\"")));
+    let since = query.since(&api.store).await?;
+    let minutes = api.store.queue_history(&path.queue, since).await?;
+    // Each queue has a gate.
+    if minutes.is_empty() && api.store.gates(Some(&path.gate())).await?.is_empty() {
+        return Err(path.unknown());
     }
     Ok(Json(QueueHistory { minutes }))
 }

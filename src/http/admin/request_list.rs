@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Answer, PAGE, PAGE_MAX};
+use super::{Answer, PAGE, PAGE_MAX, read_query};
 use crate::{
     http::{
         Api,
@@ -141,8 +141,7 @@ impl<S: Send + Sync> FromRequestParts<S> for WaitingQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
-            .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
+        let query: Self = read_query(parts)?;
         if query.limit.is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit)) {
             return Err(INVALID_PARAMETER.because(format!("limit is 1 to {PAGE_MAX}")));
         }

@@ -34,7 +34,7 @@ async fn a_check_from_the_adoption_on_needs_no_old_state() {
     ));
     for from in [0, 1, 4] {
         let report = check(&scene, from..=5).await.unwrap();
-        // Requests are not given, so the calls are nobody's.
+        // The check gets no requests, so the calls belong to none.
         let wallet = &report.wallets[0];
         assert_eq!((wallet.first, wallet.mined, wallet.open), (0, 4, 0), "{report}");
     }

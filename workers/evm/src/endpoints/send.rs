@@ -30,7 +30,7 @@ impl Chain {
         last
     }
 
-    /// Gives a signed transaction to every healthy endpoint: one that takes it may have forwarded it to nobody. Returns
+    /// Gives a signed transaction to every healthy endpoint, because one that accepts it may not forward it. Returns
     /// that it was accepted, if by any; else the first answer that is about the bytes.
     pub async fn send_raw_everywhere(&self, raw: &Bytes) -> SendAnswer {
         let call = send(raw);
