@@ -33,10 +33,7 @@ fn main() -> ExitCode {
     let seed = env::var("SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or(1);
     println!("Seed {seed}.");
-    let scenarios = [
-        scenario::surge(scenario::SERVERS),
-        scenario::overload(scenario::FEW_SERVERS),
-    ];
+    let scenarios = [scenario::surge(scenario::SERVERS), scenario::overload(scenario::FEW_SERVERS)];
     for scenario in &scenarios {
         println!();
         table::utilisation(scenario);

@@ -82,12 +82,7 @@ async fn measure() {
             cases.push((load, mode, kind, downstream, Arc::clone(&schedule)));
         }
     }
-    let options = WorkerOptions {
-        queues,
-        batch: 20,
-        concurrency: 20,
-        ..WorkerOptions::default()
-    };
+    let options = WorkerOptions { queues, batch: 20, concurrency: 20, ..WorkerOptions::default() };
     let worker = tokio::spawn(worker::run(store.clone(), stages, options, stop.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -135,11 +130,7 @@ fn report(load: Load, mode: Mode, outcomes: &[Outcome]) {
         f64::from(polls) / count,
         late.iter().sum::<f64>() / count,
         late[late.len() * 9 / 10],
-        if held.is_empty() {
-            "-".to_owned()
-        } else {
-            format!("{:.1} %", share * 100.0)
-        }
+        if held.is_empty() { "-".to_owned() } else { format!("{:.1} %", share * 100.0) }
     );
 }
 

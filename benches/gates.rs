@@ -38,10 +38,7 @@ fn main() {
 }
 
 async fn measure(arguments: &[String]) {
-    let chosen: Vec<_> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with("--"))
-        .collect();
+    let chosen: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let wanted = |part: &str| chosen.is_empty() || chosen.iter().any(|name| *name == part);
     let location = support::location().await;
     if wanted("submissions") {

@@ -21,12 +21,7 @@ use tokio_util::sync::CancellationToken;
 use support::{BATCH, Bench, number};
 
 const SUBMIT: &str = "select queue_position from tidegate.submit('direct', '{}')";
-const CALLS: [&str; 4] = [
-    "submit",
-    "claim and settle 1",
-    "claim and settle 100",
-    "claim of nothing",
-];
+const CALLS: [&str; 4] = ["submit", "claim and settle 1", "claim and settle 100", "claim of nothing"];
 
 fn main() {
     support::run(measure());
@@ -42,10 +37,7 @@ async fn measure() {
     for (name, submit) in [
         ("an empty queue", None),
         ("behind another kind", Some("submit_group('strange', $1)")),
-        (
-            "behind snoozed messages",
-            Some("submit_group('direct', $1, not_before => now() + interval '1 day')"),
-        ),
+        ("behind snoozed messages", Some("submit_group('direct', $1, not_before => now() + interval '1 day')")),
     ] {
         let bench = Bench::with_suffix(&location, &format!("_{}", queues.len())).await;
         let mut session = PgConnection::connect(&bench.url).await.unwrap();

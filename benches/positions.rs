@@ -39,10 +39,7 @@ async fn measure() {
     let bench = Bench::new(&location).await;
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
     println!("a tx queue of {depth} messages; {calls} calls of each, one after the other");
-    println!(
-        "{:<38} {:>9} {:>9} {:>9} {:>9}",
-        "what", "p50", "p99", "worst", "calls/s"
-    );
+    println!("{:<38} {:>9} {:>9} {:>9} {:>9}", "what", "p50", "p99", "worst", "calls/s");
 
     submits(&mut session, "submit, empty queue", calls.min(200)).await;
     bench.submit(1000).await;
@@ -63,10 +60,7 @@ async fn measure() {
     report_surveys(&mut session, "surveys, quiet").await;
 
     let stop = CancellationToken::new();
-    let busy = [
-        keep_claiming(&bench, stop.clone()),
-        keep_submitting(&bench, stop.clone()),
-    ];
+    let busy = [keep_claiming(&bench, stop.clone()), keep_submitting(&bench, stop.clone())];
     polls(&mut session, "nothing, busy", NOTHING, calls).await;
     polls(&mut session, "request_outlook, busy", OUTLOOK, calls).await;
     polls(&mut session, "request_position, busy", POSITION, calls).await;
@@ -78,10 +72,7 @@ async fn measure() {
         let (requests, seconds) = task.await.unwrap();
         moved.push(format!("{:.0}", f64::from(requests) / seconds));
     }
-    println!(
-        "(busy: {} requests/s claimed and settled, {} submitted, in batches of {BATCH})",
-        moved[0], moved[1]
-    );
+    println!("(busy: {} requests/s claimed and settled, {} submitted, in batches of {BATCH})", moved[0], moved[1]);
 
     shutdown.cancel();
     maintained.await.unwrap();

@@ -37,10 +37,7 @@ async fn measure() {
     finished(&mut session, all - live).await;
     bench.submit(live).await;
     for _ in 0..10 {
-        let claimed = format!(
-            "select count(*) from tidegate.claim_tx('tx', 'lost', {}, '1 hour')",
-            live / 20
-        );
+        let claimed = format!("select count(*) from tidegate.claim_tx('tx', 'lost', {}, '1 hour')", live / 20);
         sqlx::query(&claimed).execute(&mut session).await.unwrap();
     }
     let before = line(&mut session).await;

@@ -39,10 +39,7 @@ impl Transact for Noop {
     type Payload = JsonText;
 
     async fn send(&self, _: &Request) -> Sent {
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(true.into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(true.into()) })
     }
 }
 
@@ -61,17 +58,12 @@ async fn work(url: &str, tuned: bool) {
     let stages = ["public_decrypt", "user_decrypt", "input_proof", "direct"]
         .into_iter()
         .fold(Stages::new(), |stages, kind| stages.transact(kind, Noop));
-    let mut options = WorkerOptions {
-        queues: vec!["tx".to_owned()],
-        ..WorkerOptions::default()
-    };
+    let mut options = WorkerOptions { queues: vec!["tx".to_owned()], ..WorkerOptions::default() };
     if tuned {
         options.batch = BATCH;
         options.concurrency = 4 * BATCH;
     }
-    worker::run(Store::new(pool), stages, options, CancellationToken::new())
-        .await
-        .unwrap();
+    worker::run(Store::new(pool), stages, options, CancellationToken::new()).await.unwrap();
 }
 
 async fn measure() {
@@ -79,10 +71,7 @@ async fn measure() {
     let rounds = number("ROUNDS", 3);
     let location = support::location().await;
     println!("{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds");
-    println!(
-        "{:<34} {:>10} {:>24} {:>8} {:>12}",
-        "what", "requests/s", "rounds", "HOT", "WAL/request"
-    );
+    println!("{:<34} {:>10} {:>24} {:>8} {:>12}", "what", "requests/s", "rounds", "HOT", "WAL/request");
     for options in [TUNED, DEFAULTS] {
         for processes in [1, 2, 4] {
             report(&format!("drain, {processes} processes, {options}"), rounds, || {
@@ -91,14 +80,8 @@ async fn measure() {
             .await;
         }
     }
-    report("whole life, 2 worker processes", rounds, || {
-        whole_life(&location, requests, 2)
-    })
-    .await;
-    report("submit, 2 sessions, batches", rounds, || {
-        submit_only(&location, requests)
-    })
-    .await;
+    report("whole life, 2 worker processes", rounds, || whole_life(&location, requests, 2)).await;
+    report("submit, 2 sessions, batches", rounds, || submit_only(&location, requests)).await;
 }
 
 struct Figure {
@@ -117,10 +100,7 @@ where
         figures.push(run().await);
     }
     figures.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    let all: Vec<_> = figures
-        .iter()
-        .map(|figure| format!("{:.0}", figure.per_second))
-        .collect();
+    let all: Vec<_> = figures.iter().map(|figure| format!("{:.0}", figure.per_second)).collect();
     let median = &figures[figures.len() / 2];
     println!(
         "{what:<34} {:>10.0} {:>24} {:>6.1} % {:>8.0} B",
@@ -146,17 +126,11 @@ async fn done(bench: &Bench, requests: usize) {
 }
 
 async fn wal(bench: &Bench) -> f64 {
-    sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::float8")
-        .fetch_one(&bench.pool)
-        .await
-        .unwrap()
+    sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::float8").fetch_one(&bench.pool).await.unwrap()
 }
 
 async fn hot(bench: &Bench) -> f64 {
-    sqlx::query("select pg_stat_force_next_flush()")
-        .execute(&bench.pool)
-        .await
-        .ok();
+    sqlx::query("select pg_stat_force_next_flush()").execute(&bench.pool).await.ok();
     sqlx::query_scalar(
         "select coalesce(n_tup_hot_upd::float8 / nullif(n_tup_upd, 0), 1) from pg_stat_user_tables where relname = 'request'",
     )
@@ -181,13 +155,7 @@ struct Workers(Vec<Child>);
 impl Workers {
     fn start(url: &str, processes: usize, options: &str) -> Self {
         let program = std::env::current_exe().unwrap();
-        let start = |_| {
-            Command::new(&program)
-                .args(["--worker", url, options])
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap()
-        };
+        let start = |_| Command::new(&program).args(["--worker", url, options]).stdin(Stdio::null()).spawn().unwrap();
         Self((0..processes).map(start).collect())
     }
 }
@@ -223,10 +191,8 @@ async fn whole_life(location: &DatabaseLocation, requests: usize, processes: usi
     let bench = Bench::new(location).await;
     let workers = Workers::start(&bench.url, processes, TUNED);
     loop {
-        let alive: i64 = sqlx::query_scalar("select count(*) from tidegate.worker")
-            .fetch_one(&bench.pool)
-            .await
-            .unwrap();
+        let alive: i64 =
+            sqlx::query_scalar("select count(*) from tidegate.worker").fetch_one(&bench.pool).await.unwrap();
         if usize::try_from(alive).unwrap() == processes {
             break;
         }

@@ -29,17 +29,13 @@ async fn main() -> anyhow::Result<()> {
     let tidegate = Tidegate::connect(&env::var("DATABASE_URL")?).await?;
     tidegate.migrate().await?;
     // At most ten checks at once, and two sends per second, in the whole fleet.
-    tidegate
-        .register(Kind::decrypt("report").concurrency(10).rate(2))
-        .await?;
+    tidegate.register(Kind::decrypt("report").concurrency(10).rate(2)).await?;
 
     let stages =
-        Stages::new()
-            .readiness("report", DataAreThere)
-            .send("report", |request: Request<String>| async move {
-                println!("sent {}", request.payload);
-                Sent::receipt(format!("print job of {}", request.id))
-            });
+        Stages::new().readiness("report", DataAreThere).send("report", |request: Request<String>| async move {
+            println!("sent {}", request.payload);
+            Sent::receipt(format!("print job of {}", request.id))
+        });
     let worker = tidegate.worker(stages).start().await?;
 
     let Submitted::Accepted(ticket) = tidegate.submit("report", &"May").await? else {

@@ -49,13 +49,9 @@ async fn main() -> anyhow::Result<()> {
     tidegate.migrate().await?;
     tidegate.register(Kind::direct("booking")).await?;
     // A worker whose stage for this kind has no effect does not start.
-    tidegate
-        .store()
-        .config_set("booking.tx.semantics", "exactly_once")
-        .await?;
+    tidegate.store().config_set("booking.tx.semantics", "exactly_once").await?;
     let pool = tidegate.store().pool();
-    pool.execute("create table if not exists public.ledger (cents bigint not null)")
-        .await?;
+    pool.execute("create table if not exists public.ledger (cents bigint not null)").await?;
 
     let stages = Stages::new().transact_with_effect("booking", Ledger);
     let worker = tidegate.worker(stages).start().await?;
@@ -63,14 +59,10 @@ async fn main() -> anyhow::Result<()> {
         let Submitted::Accepted(ticket) = tidegate.submit("booking", &Booking { cents }).await? else {
             anyhow::bail!("refused");
         };
-        println!(
-            "{cents}: {}",
-            tidegate.wait(ticket.id, Duration::from_secs(60)).await?.status
-        );
+        println!("{cents}: {}", tidegate.wait(ticket.id, Duration::from_secs(60)).await?.status);
     }
-    let (rows, cents): (i64, i64) = sqlx::query_as("select count(*), sum(cents)::bigint from public.ledger")
-        .fetch_one(pool)
-        .await?;
+    let (rows, cents): (i64, i64) =
+        sqlx::query_as("select count(*), sum(cents)::bigint from public.ledger").fetch_one(pool).await?;
     println!("{rows} rows, {cents} cents");
     Ok(worker.stop().await?)
 }

@@ -40,11 +40,7 @@ async fn submit(State(tidegate): State<Tidegate>, headers: HeaderMap, Json(paylo
     match submission.await {
         Ok(Submitted::Accepted(ticket) | Submitted::Replayed(ticket)) => {
             let retry_after = ticket.eta.map_or(RetryAfter::SOON, |eta| eta.retry_after);
-            later(
-                StatusCode::ACCEPTED,
-                retry_after,
-                json!({ "id": ticket.id, "status": ticket.status }),
-            )
+            later(StatusCode::ACCEPTED, retry_after, json!({ "id": ticket.id, "status": ticket.status }))
         }
         Ok(Submitted::Refused { retry_after }) => later(StatusCode::TOO_MANY_REQUESTS, retry_after, Value::Null),
         Err(error) => failed(&error),
@@ -68,9 +64,7 @@ async fn main() -> anyhow::Result<()> {
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/transfers", listener.local_addr()?);
-    let router = Router::new()
-        .route("/transfers", post(submit))
-        .route("/transfers/{id}", get(read));
+    let router = Router::new().route("/transfers", post(submit)).route("/transfers/{id}", get(read));
     let node = tidegate.node(NodeOptions::default());
     let router = router.with_state(tidegate.clone()).merge(node.router());
 

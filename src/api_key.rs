@@ -69,10 +69,7 @@ impl ApiKey {
     ///
     /// [`NoApiKey`].
     pub fn parse(text: &str) -> Result<Self, NoApiKey> {
-        let (id, secret) = text
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split_once('_'))
-            .ok_or(NoApiKey)?;
+        let (id, secret) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).ok_or(NoApiKey)?;
         let hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         if id.len() == ID_DIGITS && secret.len() == SECRET_DIGITS && hex(id) && hex(secret) {
             Ok(Self(text.to_owned()))

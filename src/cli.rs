@@ -244,11 +244,8 @@ struct Connected {
 impl GlobalArgs {
     /// For a command that runs and ends.
     async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
-        let settings = PoolSettings {
-            connections_max,
-            statement_timeout: STATEMENT_TIMEOUT,
-            ..PoolSettings::default()
-        };
+        let settings =
+            PoolSettings { connections_max, statement_timeout: STATEMENT_TIMEOUT, ..PoolSettings::default() };
         let mut connected = self.open(&settings).await?;
         let time_limit = STATEMENT_TIMEOUT + Duration::from_secs(5);
         connected.store = connected.store.with_time_limit(time_limit);

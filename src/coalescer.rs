@@ -77,11 +77,7 @@ impl<R: Rounds> Coalescer<R> {
         let tasks = TaskTracker::new();
         // `wait` needs a closed tracker, which still accepts tasks.
         tasks.close();
-        Arc::new(Self {
-            rounds,
-            entries: Mutex::default(),
-            tasks,
-        })
+        Arc::new(Self { rounds, entries: Mutex::default(), tasks })
     }
 
     /// Adds to the buffer of a key, for callers within a runtime.

@@ -22,13 +22,7 @@ const EMBEDDED_DATABASE: &str = "tidegate";
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseArgs {
     /// The database, such as `postgres://user@host/name`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "DATABASE_URL",
-        global = true,
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", global = true, hide_env_values = true)]
     pub database_url: Option<String>,
     /// A file that has the URL, if it is not given otherwise
     #[arg(long, value_name = "FILE", env = "DATABASE_URL_FILE", global = true)]
@@ -76,23 +70,14 @@ impl DatabaseLocation {
         let directory = EmbeddedPostgres::default_directory();
         let program = std::env::current_exe().ok();
         let keeper = program.map(|program| vec![program.into(), KEEPER_COMMAND.into(), directory.clone().into()]);
-        let options = Options {
-            directory,
-            durable: true,
-            keeper,
-        };
+        let options = Options { directory, durable: true, keeper };
         let started = tokio::task::spawn_blocking(move || {
             let server = EmbeddedPostgres::start(&options)?;
             server.ensure_database(EMBEDDED_DATABASE)?;
             Ok(server)
         });
-        let server = started
-            .await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
-        Ok(Self {
-            url: server.url(EMBEDDED_DATABASE),
-            embedded: Some(server),
-        })
+        let server = started.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        Ok(Self { url: server.url(EMBEDDED_DATABASE), embedded: Some(server) })
     }
 
     /// A store over it, which is of this version.

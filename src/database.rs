@@ -114,11 +114,7 @@ async fn follow(pool: PgPool, servers: Vec<PgConnectOptions>, moved: Arc<Mutex<I
             }
             let primary = address(&servers[primary]);
             if let Some(former) = former.replace(primary.clone()).filter(|former| *former != primary) {
-                tracing::warn!(
-                    primary,
-                    former,
-                    "another server has become the primary; connections go there"
-                );
+                tracing::warn!(primary, former, "another server has become the primary; connections go there");
             }
             while let Ok(Ok(true)) = tokio::time::timeout(ANSWER, takes_writes(&mut connection)).await {
                 tokio::time::sleep(PAUSE).await;
@@ -184,9 +180,7 @@ async fn find(servers: &[PgConnectOptions], time_limit: Duration) -> Result<(usi
         reasons.push(format!("{}: {why}", address(server)));
     }
     let reasons = reasons.join("; ");
-    Err(StoreError::Unavailable(format!(
-        "no server of the URL takes writes ({reasons})"
-    )))
+    Err(StoreError::Unavailable(format!("no server of the URL takes writes ({reasons})")))
 }
 
 /// Whether the server takes writes. Without a prepared statement, which a pooler may lose.
@@ -213,10 +207,7 @@ async fn open(options: &PgConnectOptions, time_limit: Duration) -> Result<PgConn
 ///
 /// As [`connect`].
 pub(crate) async fn connect_one(url: &str, application_name: &str) -> Result<PgConnection, StoreError> {
-    let settings = PoolSettings {
-        application_name: application_name.to_owned(),
-        ..PoolSettings::default()
-    };
+    let settings = PoolSettings { application_name: application_name.to_owned(), ..PoolSettings::default() };
     let servers = plain_options(url, &settings)?;
     Ok(find(&servers, settings.acquire_timeout).await?.1)
 }

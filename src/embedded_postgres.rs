@@ -112,23 +112,15 @@ impl EmbeddedPostgres {
         // In this order: a keeper about to stop the server checks for users under the start lock.
         let using = FileLock::shared(&layout.users_lock)?;
         let starting = FileLock::exclusive(&layout.start_lock)?;
-        let server = Server {
-            bin: search.find(cluster::major_version(&layout)?)?,
-            layout,
-            account,
-            durable: options.durable,
-        };
+        let server =
+            Server { bin: search.find(cluster::major_version(&layout)?)?, layout, account, durable: options.durable };
         server.ensure_running()?;
         let kept = match &options.keeper {
             Some(command) => keeper::ensure_keeper(&server.layout, command)?,
             None => false,
         };
         drop(starting);
-        Ok(Self {
-            server,
-            kept,
-            using: Some(using),
-        })
+        Ok(Self { server, kept, using: Some(using) })
     }
 
     /// The URL of a database on this server, `postgres://tidegate@<socket directory>:5432/<name>`

@@ -183,9 +183,7 @@ impl From<sqlx::Error> for StoreError {
 
 /// The refusal of a right, with the roles that have it.
 fn with_missing_role(message: String) -> String {
-    let denied = message
-        .strip_prefix("permission denied for ")
-        .map(|what| what.split_once(' '));
+    let denied = message.strip_prefix("permission denied for ").map(|what| what.split_once(' '));
     let roles = match denied {
         Some(Some(("function", function))) => sql_files::roles_that_call(function).join(" or "),
         Some(Some(("schema", "tidegate"))) => {
@@ -225,9 +223,9 @@ fn driver_error(error: sqlx::Error) -> StoreError {
         sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
             StoreError::Unavailable("this program is closing its connections".to_owned())
         }
-        sqlx::Error::Protocol(detail) => StoreError::Unavailable(format!(
-            "the server is not PostgreSQL, or its answer was cut off ({detail})"
-        )),
+        sqlx::Error::Protocol(detail) => {
+            StoreError::Unavailable(format!("the server is not PostgreSQL, or its answer was cut off ({detail})"))
+        }
         _ => StoreError::Database(error),
     }
 }

@@ -120,11 +120,7 @@ impl Node {
         let submitters = submissions.merge(Router::from(routes::queries()));
         let monitoring = access.with_old_keys();
         let calls = limited(Scope::Submit, &self.admission, submitters)
-            .merge(limited(
-                Scope::Respond,
-                &self.admission,
-                Router::from(routes::responses()),
-            ))
+            .merge(limited(Scope::Respond, &self.admission, Router::from(routes::responses())))
             .merge(monitoring.guard(Scope::Admin, Router::from(routes::monitoring())));
         // Repairing a node must not wait for the calls that overload it.
         let admin = admin::nothing_else(Router::from(admin::routes()));
@@ -134,10 +130,7 @@ impl Node {
             .merge(openapi::page());
         let operations = operations.with_state(Arc::new(operators_api));
         let routes = guarded(timely(calls.with_state(api).merge(operations), options.request_timeout));
-        routes.layer(middleware::from_fn_with_state(
-            Arc::clone(&self.metrics),
-            metrics::measure,
-        ))
+        routes.layer(middleware::from_fn_with_state(Arc::clone(&self.metrics), metrics::measure))
     }
 }
 

@@ -90,10 +90,7 @@ pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscri
     let mut pause = Duration::from_millis(100);
     let mut unanswered = 0;
     loop {
-        match shutdown
-            .run_until_cancelled(listen_once(&pool, &store, &subscribers))
-            .await
-        {
+        match shutdown.run_until_cancelled(listen_once(&pool, &store, &subscribers)).await {
             None => return,
             Some(Ok(End::Lost)) => (pause, unanswered) = (Duration::from_millis(100), 0),
             Some(Ok(End::Pooled)) => {
@@ -139,9 +136,7 @@ async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscr
         Ok(Err(error)) => return Err(error.into()),
         Err(_) => return Ok(End::Pooled),
     }
-    listener
-        .listen_all(subscribers.iter().map(|subscriber| subscriber.channel()))
-        .await?;
+    listener.listen_all(subscribers.iter().map(|subscriber| subscriber.channel())).await?;
     // Earlier notifications are lost.
     for subscriber in subscribers {
         subscriber.may_have_missed();

@@ -29,11 +29,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
     let period = async |is_report: bool| {
         tokio::time::sleep(PERIOD).await;
         store.maintain().await?;
-        if is_report {
-            Ok(Some((store.notice_copy().await?, store.maintenance_overview().await?)))
-        } else {
-            Ok(None)
-        }
+        if is_report { Ok(Some((store.notice_copy().await?, store.maintenance_overview().await?))) } else { Ok(None) }
     };
     // Each batch of a duty commits: one that is cut off loses a batch, and the next process that runs it continues.
     while let Some(maintained) = shutdown.run_until_cancelled(period(Instant::now() >= report_at)).await {
@@ -66,10 +62,7 @@ impl Reported {
         match quarantine {
             Some(Quarantine { because, .. }) if !self.quarantined => {
                 self.quarantined = true;
-                tracing::warn!(
-                    because,
-                    "nothing is sent from this database: it is quarantined until `tidegate adopt`"
-                );
+                tracing::warn!(because, "nothing is sent from this database: it is quarantined until `tidegate adopt`");
             }
             None if self.quarantined => {
                 self.quarantined = false;

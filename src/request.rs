@@ -39,10 +39,7 @@ pub struct UnknownWord {
 impl UnknownWord {
     /// `word` is not a value of this type.
     pub(crate) fn new(type_name: &'static str, word: &str) -> Self {
-        Self {
-            type_name,
-            word: word.to_owned(),
-        }
+        Self { type_name, word: word.to_owned() }
     }
 }
 
@@ -172,12 +169,7 @@ pub struct RequestError {
 impl RequestError {
     /// An error from its parts.
     pub fn new(code: impl Into<String>, message: impl Into<String>, retryable: bool) -> Self {
-        Self {
-            code: code.into(),
-            message: message.into(),
-            retryable,
-            details: None,
-        }
+        Self { code: code.into(), message: message.into(), retryable, details: None }
     }
 
     /// The same error with details, which callers get: no secrets.
@@ -191,9 +183,7 @@ impl RequestError {
     #[must_use]
     pub fn to_json(&self) -> JsonText {
         // Its members are JSON.
-        JsonText::of(self)
-            .unwrap_or_else(|_| self.code.as_str().into())
-            .without_nul()
+        JsonText::of(self).unwrap_or_else(|_| self.code.as_str().into()).without_nul()
     }
 }
 

@@ -179,29 +179,19 @@ impl Sent {
     /// ```
     #[must_use]
     pub fn response(response: impl Into<JsonText>) -> Self {
-        Self::Receipt(Receipt {
-            reference: None,
-            response: Some(response.into()),
-        })
+        Self::Receipt(Receipt { reference: None, response: Some(response.into()) })
     }
 
     /// The downstream took it, and its response comes under this name.
     #[must_use]
     pub fn receipt(reference: impl Into<String>) -> Self {
-        Self::Receipt(Receipt {
-            reference: Some(reference.into()),
-            response: None,
-        })
+        Self::Receipt(Receipt { reference: Some(reference.into()), response: None })
     }
 
     /// Another attempt may succeed, and this one may have arrived.
     #[must_use]
     pub fn retry(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Retry {
-            error: RequestError::new(code, message, true),
-            after: None,
-            may_have_left: true,
-        }
+        Self::Retry { error: RequestError::new(code, message, true), after: None, may_have_left: true }
     }
 
     /// The downstream refused it permanently.

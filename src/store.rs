@@ -109,13 +109,7 @@ impl Store {
     /// A store over connections to a migrated database.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        Self {
-            pool,
-            connections: Arc::default(),
-            time_limit: TIME_LIMIT,
-            actor: None,
-            errors: Arc::default(),
-        }
+        Self { pool, connections: Arc::default(), time_limit: TIME_LIMIT, actor: None, errors: Arc::default() }
     }
 
     /// The same store with this time limit for each statement. A server that cannot be reached any more cannot cancel a
@@ -186,9 +180,7 @@ impl Store {
     /// As there; [`StoreError::Unavailable`], too, when it is a standby or read-only.
     pub async fn check_writable(&self) -> Result<()> {
         if self.check_schema().await? {
-            return Err(StoreError::Unavailable(
-                "the database is read-only: a standby, or set so".to_owned(),
-            ));
+            return Err(StoreError::Unavailable("the database is read-only: a standby, or set so".to_owned()));
         }
         Ok(())
     }

@@ -52,9 +52,7 @@ impl LogArgs {
 /// A filter that can be understood, or none.
 #[cfg(feature = "cli")]
 fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
-    tracing_subscriber::EnvFilter::builder()
-        .parse(text)
-        .map(|_| text.to_owned())
+    tracing_subscriber::EnvFilter::builder().parse(text).map(|_| text.to_owned())
 }
 
 /// Writes a line to stdout, such as the address that a parent process waits for.

@@ -53,10 +53,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            concurrency: 32,
-            resolver: Arc::new(SystemResolver),
-        }
+        Self { concurrency: 32, resolver: Arc::new(SystemResolver) }
     }
 }
 
@@ -83,11 +80,7 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
         }
     };
     let cut_off = CancellationToken::new();
-    let process = Arc::new(Process {
-        store,
-        clients,
-        cut_off,
-    });
+    let process = Arc::new(Process { store, clients, cut_off });
     let mut under_way = JoinSet::new();
     // Hosts that have not answered may take up half of the deliveries, and answer none of them.
     let unproven = Arc::new(Semaphore::new(options.concurrency.div_ceil(2)));

@@ -85,12 +85,7 @@ impl Default for WorkerOptions {
 pub(crate) fn own_name() -> String {
     let host = nix::unistd::gethostname().ok();
     let host = host.and_then(|name| name.into_string().ok());
-    format!(
-        "{}-{}-{:04x}",
-        host.as_deref().unwrap_or("host"),
-        std::process::id(),
-        rand::random::<u16>()
-    )
+    format!("{}-{}-{:04x}", host.as_deref().unwrap_or("host"), std::process::id(), rand::random::<u16>())
 }
 
 /// Why a worker does not start, or stops by itself.
@@ -319,15 +314,11 @@ async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, 
     };
     let ours = stages.kinds(stage);
     if ours.is_empty() {
-        return Err(WorkerError::NoStage {
-            queue: queue.to_owned(),
-            stage,
-        });
+        return Err(WorkerError::NoStage { queue: queue.to_owned(), stage });
     }
     let (taken, left): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| ours.contains(&kind.name));
-    if let Some(kind) = taken
-        .iter()
-        .find(|kind| stage == Stage::Tx && kind.exactly_once && !stages.has_effect(&kind.name))
+    if let Some(kind) =
+        taken.iter().find(|kind| stage == Stage::Tx && kind.exactly_once && !stages.has_effect(&kind.name))
     {
         return Err(WorkerError::NoEffect(kind.name.clone()));
     }
@@ -344,9 +335,7 @@ async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, 
 
 /// Keeps this worker's row in `tidegate.worker` fresh, and marks it stopped at the end.
 async fn report_alive(shared: Arc<Shared>, served: Vec<(String, Stage)>, end: CancellationToken) {
-    let Shared {
-        store, stages, options, ..
-    } = &*shared;
+    let Shared { store, stages, options, .. } = &*shared;
     let served_stages: BTreeSet<_> = served.iter().map(|(_, stage)| *stage).collect();
     let kinds: BTreeSet<_> = served_stages.iter().flat_map(|stage| stages.kinds(*stage)).collect();
     let kinds: Vec<_> = kinds.into_iter().collect();
@@ -355,9 +344,7 @@ async fn report_alive(shared: Arc<Shared>, served: Vec<(String, Stage)>, end: Ca
     loop {
         let stopping = end.is_cancelled();
         let reported = async {
-            store
-                .worker_seen(&options.name, &stages, &queues, &kinds, stopping)
-                .await?;
+            store.worker_seen(&options.name, &stages, &queues, &kinds, stopping).await?;
             shared.clock.read(store).await
         };
         match tokio::time::timeout(ALIVE_LIMIT, reported).await {

@@ -60,11 +60,7 @@ async fn a_lease_is_held_by_one_until_it_is_released_or_runs_out_and_epochs_grow
     assert_eq!(session.text(TAKE).await, "none");
     assert_eq!(session.text(&keep(2)).await, "t");
     database.execute(&passes("5 s")).await;
-    assert_eq!(
-        session.text(&keep(2)).await,
-        "f",
-        "it has run out, although no other process has taken it"
-    );
+    assert_eq!(session.text(&keep(2)).await, "f", "it has run out, although no other process has taken it");
     assert_eq!(session.text(&release(2)).await, "f");
     assert_eq!(session.text(TAKE).await, "3");
 
@@ -84,9 +80,7 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
         let mut taker = Session::begin(&database).await;
         assert_eq!(taker.text(TAKE).await, first);
         assert_eq!(against(&database, &mut taker, true, TAKE).await, ["none"]);
-        database
-            .execute(&format!("select tidegate.lease_release('tides', {first})"))
-            .await;
+        database.execute(&format!("select tidegate.lease_release('tides', {first})")).await;
     }
     // The second one asks first, and waits for the row.
     let mut taker = Session::begin(&database).await;
@@ -105,9 +99,7 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
     assert_eq!(keeper.text(&keep(4)).await, "t");
     assert_eq!(against(&database, &mut keeper, true, TAKE).await, ["none"]);
     // While another one takes it, one that has run out is not kept.
-    database
-        .execute("update tidegate.singleton set until = clock_timestamp()")
-        .await;
+    database.execute("update tidegate.singleton set until = clock_timestamp()").await;
     let mut taker = Session::begin(&database).await;
     assert_eq!(taker.text(TAKE).await, "5");
     assert_eq!(database.value(&keep(4)).await, "f");
@@ -119,10 +111,9 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
 async fn a_lease_lasts_from_the_end_of_the_wait_for_its_row() {
     let database = TestDatabase::unlimited().await;
     // The first ever, while another one's transaction fails; then a keep, while the row is locked and not changed.
-    for (holds, call, answer) in [
-        (TAKE, TAKE.to_owned(), "1"),
-        ("select from tidegate.singleton for update", keep(1), "t"),
-    ] {
+    for (holds, call, answer) in
+        [(TAKE, TAKE.to_owned(), "1"), ("select from tidegate.singleton for update", keep(1), "t")]
+    {
         let mut holder = Session::begin(&database).await;
         holder.texts(holds).await;
         let waiting = Session::open(&database).await.start(&call);
@@ -146,15 +137,9 @@ async fn names_and_lengths_that_are_invalid_are_refused() {
         ("lease_take('x', 'a', null)", "TG007"),
         ("lease_keep('x', 1, '2 days')", "TG007"),
     ] {
-        assert_eq!(
-            database.refused(&format!("select tidegate.{call}")).await.code,
-            code,
-            "{call}"
-        );
+        assert_eq!(database.refused(&format!("select tidegate.{call}")).await.code, code, "{call}");
     }
-    let run = Tidegate::from_pool(database.pool.clone())
-        .singleton("")
-        .run(async |_, _| panic!("it has no lease"));
+    let run = Tidegate::from_pool(database.pool.clone()).singleton("").run(async |_, _| panic!("it has no lease"));
     assert!(matches!(run.await, Err(Error::Store(_))), "an error that stays ends it");
 }
 
@@ -209,10 +194,7 @@ fn process(database: &TestDatabase, runs: &Arc<Runs>, obeys: bool) -> Process {
     let stop = CancellationToken::new();
     // Connections of its own, as another process has.
     let pool = database.pool.clone();
-    let singleton = Tidegate::from_pool(pool)
-        .singleton("tides")
-        .lease(LENGTH)
-        .until(stop.clone());
+    let singleton = Tidegate::from_pool(pool).singleton("tides").lease(LENGTH).until(stop.clone());
     let runs = Arc::clone(runs);
     let task = tokio::spawn(singleton.run(async move |epoch, cancelled: CancellationToken| {
         let _run = Run::begin(&runs, epoch);
@@ -249,11 +231,7 @@ async fn another_process_takes_over_when_one_stops_and_soon_after_one_has_died()
     drop(processes);
     let next = process(&database, &runs, true);
     runs.until_epoch(3).await;
-    assert!(
-        died.elapsed() < LENGTH * 2,
-        "ten seconds for a lease of five: {:?}",
-        died.elapsed()
-    );
+    assert!(died.elapsed() < LENGTH * 2, "ten seconds for a lease of five: {:?}", died.elapsed());
     assert_ne!(database.text(holder).await, before);
 
     // A task that ignores its token is dropped when the time of a lease has passed.
@@ -264,11 +242,7 @@ async fn another_process_takes_over_when_one_stops_and_soon_after_one_has_died()
     last.stop.cancel();
     last.task.await.unwrap().unwrap();
     assert_eq!(runs.running.load(Ordering::SeqCst), 0);
-    assert_eq!(
-        database.text(TAKE).await.as_deref(),
-        Some("5"),
-        "it has released its lease"
-    );
+    assert_eq!(database.text(TAKE).await.as_deref(), Some("5"), "it has released its lease");
     assert_eq!(*runs.epochs.lock().unwrap(), [1, 2, 3, 4]);
 }
 
@@ -281,10 +255,7 @@ async fn a_task_is_dropped_when_its_lease_is_lost_and_runs_again_when_it_is_free
     database
         .execute("update tidegate.singleton set epoch = 7, holder = 'b', until = clock_timestamp() + interval '1 s', lease_ms = 1000")
         .await;
-    eventually("the task is dropped", || async {
-        runs.running.load(Ordering::SeqCst) == 0
-    })
-    .await;
+    eventually("the task is dropped", || async { runs.running.load(Ordering::SeqCst) == 0 }).await;
     runs.until_epoch(8).await;
     process.stop.cancel();
     process.task.await.unwrap().unwrap();
@@ -298,10 +269,7 @@ async fn a_task_stops_before_its_lease_ends_while_the_database_is_away() {
     runs.until_epoch(1).await;
     let kept = Instant::now();
     database.cut().await;
-    eventually("the task has stopped", || async {
-        runs.running.load(Ordering::SeqCst) == 0
-    })
-    .await;
+    eventually("the task has stopped", || async { runs.running.load(Ordering::SeqCst) == 0 }).await;
     let ran_on = runs.ended.lock().unwrap().unwrap() - kept;
     assert!(ran_on < LENGTH, "{ran_on:?}");
     database.restore().await;
@@ -315,10 +283,7 @@ async fn a_task_that_returns_runs_again_and_the_tasks_that_it_spawned_are_cancel
     let database = TestDatabase::unlimited().await;
     let (stop, again) = (CancellationToken::new(), Arc::new(Notify::new()));
     let spawned = Arc::new(AtomicBool::new(false));
-    let singleton = Tidegate::from_pool(database.pool.clone())
-        .singleton("tides")
-        .lease(LENGTH)
-        .until(stop.clone());
+    let singleton = Tidegate::from_pool(database.pool.clone()).singleton("tides").lease(LENGTH).until(stop.clone());
     let mut epochs = Vec::new();
     // It borrows what it changes.
     singleton

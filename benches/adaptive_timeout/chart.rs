@@ -65,11 +65,7 @@ pub(crate) fn draw(scenario: &Scenario, max: Duration, calls: &[Call], runs: &[(
     let most_calls = highest(&arrivals);
     let panels = [
         ("timeout, ms (mean of the calls that begin)", longest, 10.0),
-        (
-            "how long callers wait, ms (99th percentile, timeouts included; dotted: median of ours)",
-            longest,
-            10.0,
-        ),
+        ("how long callers wait, ms (99th percentile, timeouts included; dotted: median of ours)", longest, 10.0),
         ("calls under way (most)", round_up(most_in_flight, 20.0), 20.0),
         ("answers per second (dotted: calls)", round_up(most_calls, 500.0), 500.0),
     ];
@@ -145,10 +141,7 @@ fn legend(put: &mut impl FnMut(String), runs: &[(String, Run)]) {
     let marks = STYLES.map(|(colour, width, _)| format!(r#"stroke="{colour}" stroke-width="{}""#, width.max(1.5)));
     let mut at = LEFT;
     for (name, mark) in names.zip(marks) {
-        put(format!(
-            r#"<line x1="{at}" x2="{}" y1="42" y2="42" {mark}/>"#,
-            at + 22.0
-        ));
+        put(format!(r#"<line x1="{at}" x2="{}" y1="42" y2="42" {mark}/>"#, at + 22.0));
         put(format!(r#"<text x="{}" y="46">{name}</text>"#, at + 28.0));
         at += 112.0;
     }
@@ -159,11 +152,7 @@ fn legend(put: &mut impl FnMut(String), runs: &[(String, Run)]) {
 }
 
 fn axis(put: &mut impl FnMut(String), panel: &Panel) {
-    put(format!(
-        r#"<text x="{LEFT}" y="{:.1}">{}</text>"#,
-        panel.top - 7.0,
-        panel.title
-    ));
+    put(format!(r#"<text x="{LEFT}" y="{:.1}">{}</text>"#, panel.top - 7.0, panel.title));
     let mut value = 0.0;
     while value <= panel.most {
         let y = panel.y(value);
@@ -171,11 +160,7 @@ fn axis(put: &mut impl FnMut(String), panel: &Panel) {
             r##"<line x1="{LEFT}" x2="{}" y1="{y:.1}" y2="{y:.1}" stroke="#dddddd" stroke-width="0.7"/>"##,
             WIDTH - RIGHT
         ));
-        put(format!(
-            r#"<text x="{}" y="{:.1}" text-anchor="end">{value}</text>"#,
-            LEFT - 8.0,
-            y + 4.0
-        ));
+        put(format!(r#"<text x="{}" y="{:.1}" text-anchor="end">{value}</text>"#, LEFT - 8.0, y + 4.0));
         value += panel.step;
     }
 }

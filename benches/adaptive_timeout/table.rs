@@ -10,11 +10,7 @@ use super::simulation::{
 };
 
 /// Timeouts at which the offered load is stated.
-const TIMEOUTS: [Duration; 3] = [
-    Duration::from_millis(15),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-];
+const TIMEOUTS: [Duration; 3] = [Duration::from_millis(15), Duration::from_millis(50), Duration::from_millis(100)];
 
 /// The number of servers that would be busy if no call waited.
 pub(crate) fn utilisation(scenario: &Scenario) {
@@ -46,29 +42,18 @@ pub(crate) fn results(scenario: &Scenario, max: Duration, calls: &[Call], runs: 
             if !run.intervals.is_empty() {
                 let count = |high: bool| {
                     let ended = run.intervals.iter();
-                    ended
-                        .filter(|(at, was_high)| (from..to).contains(at) && *was_high == high)
-                        .count()
+                    ended.filter(|(at, was_high)| (from..to).contains(at) && *was_high == high).count()
                 };
                 intervals = format!("{}, {}", count(false), count(true));
             }
             let measured = run.measured((from, to));
-            println!(
-                "| {} | {} | {} | {intervals} |",
-                phase.name,
-                emphasised(place, name),
-                row(&measured)
-            );
+            println!("| {} | {} | {} | {intervals} |", phase.name, emphasised(place, name), row(&measured));
         }
     }
 }
 
 fn emphasised(place: usize, name: &str) -> String {
-    if place == 0 {
-        format!("**{name}**")
-    } else {
-        name.to_owned()
-    }
+    if place == 0 { format!("**{name}**") } else { name.to_owned() }
 }
 
 fn row(measured: &Measured) -> String {

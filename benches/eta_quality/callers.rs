@@ -90,10 +90,7 @@ impl Callers {
         let _turn = self.calls.acquire().await.unwrap();
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
-        let wait = answer
-            .headers()
-            .get("retry-after")
-            .map_or(0, |value| value.to_str().unwrap().parse().unwrap());
+        let wait = answer.headers().get("retry-after").map_or(0, |value| value.to_str().unwrap().parse().unwrap());
         let body: Value = answer.json().await.unwrap();
         assert!(matches!(status, 200 | 202), "{status}: {body}");
         (status, Duration::from_secs(wait), body)

@@ -35,12 +35,7 @@ pub(crate) struct Downstream {
 
 impl Downstream {
     pub(crate) fn new(store: Store, schedule: Arc<Schedule>, began_at: Instant) -> Self {
-        Self {
-            store,
-            schedule,
-            began_at,
-            ready: Arc::default(),
-        }
+        Self { store, schedule, began_at, ready: Arc::default() }
     }
 
     /// Time at which an answer that a caller has read was stored: now, if it is not recorded yet.
@@ -57,13 +52,7 @@ impl Downstream {
 
     async fn answer(self, id: RequestId, service: Duration) {
         self.work(service).await;
-        let response = Response {
-            id: Some(id),
-            reference: None,
-            part: None,
-            accept: None,
-            response: true.into(),
-        };
+        let response = Response { id: Some(id), reference: None, part: None, accept: None, response: true.into() };
         self.store.respond(&response).await.unwrap();
         self.ready.lock().unwrap().insert(id, Instant::now());
     }

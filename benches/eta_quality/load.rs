@@ -60,9 +60,7 @@ impl Load {
             .collect();
         Schedule {
             arrivals,
-            services: (0..requests)
-                .map(|_| Duration::from_secs_f64(service.sample(&mut random)))
-                .collect(),
+            services: (0..requests).map(|_| Duration::from_secs_f64(service.sample(&mut random))).collect(),
             stall: (self == Self::Stalled).then_some(STALL),
         }
     }

@@ -137,12 +137,7 @@ impl Connection {
     pub(crate) async fn to(address: SocketAddr, api_key: String) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self {
-            stream,
-            api_key,
-            received: Vec::with_capacity(4096),
-            sent: Vec::with_capacity(512),
-        }
+        Self { stream, api_key, received: Vec::with_capacity(4096), sent: Vec::with_capacity(512) }
     }
 
     /// Submits a `direct` request; returns the status of the answer.
@@ -151,11 +146,9 @@ impl Connection {
         self.sent.extend_from_slice(
             b"POST /v1/direct HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n",
         );
-        self.sent
-            .extend_from_slice(format!("Authorization: Bearer {}\r\n", self.api_key).as_bytes());
+        self.sent.extend_from_slice(format!("Authorization: Bearer {}\r\n", self.api_key).as_bytes());
         if let Some(key) = key {
-            self.sent
-                .extend_from_slice(format!("Idempotency-Key: {key}\r\n").as_bytes());
+            self.sent.extend_from_slice(format!("Idempotency-Key: {key}\r\n").as_bytes());
         }
         self.sent.extend_from_slice(b"\r\n{\"to\":\"");
         self.sent.extend_from_slice(&[b'x'; 91]);
@@ -172,10 +165,8 @@ impl Connection {
     /// Calls a request's path; returns the status of the answer.
     async fn ask(&mut self, method: &str, path: &str) -> u16 {
         self.sent.clear();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
-            self.api_key
-        );
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n", self.api_key);
         self.sent.extend_from_slice(head.as_bytes());
         self.answer().await
     }
@@ -185,8 +176,7 @@ impl Connection {
         self.received.clear();
         let head = self.receive(end_of_head).await;
         let length = head + content_length(&self.received[..head]);
-        self.receive(|received| (received.len() >= length).then_some(length))
-            .await;
+        self.receive(|received| (received.len() >= length).then_some(length)).await;
         assert_eq!(self.received.len(), length, "more than one answer");
         let status = std::str::from_utf8(&self.received[9..12]).unwrap();
         status.parse().unwrap()

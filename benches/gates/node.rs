@@ -16,30 +16,19 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) async fn start(url: &str) -> Self {
         let mut serve = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        serve
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .env("DATABASE_URL", url)
-            .env("RUST_LOG", "error");
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).env("DATABASE_URL", url).env("RUST_LOG", "error");
         Self::listening(serve).await
     }
 
     /// A server that prints its address on its first line.
     pub(crate) async fn listening(mut command: Command) -> Self {
-        let mut process = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = lines.next_line().await.unwrap().unwrap();
         let (_, address) = line.rsplit_once('/').unwrap();
         // If the pipe were closed, its next line would fail.
         let address = address.parse().unwrap();
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self {
-            address,
-            _process: process,
-        }
+        Self { address, _process: process }
     }
 }

@@ -90,10 +90,7 @@ impl Transact for Noop {
     type Payload = JsonText;
 
     async fn send(&self, _: &Request) -> Sent {
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(true.into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(true.into()) })
     }
 }
 
@@ -148,10 +145,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
         "deepest",
         "used"
     );
-    let (one, three) = tokio::join!(
-        with_nodes(location, 1, minutes, scale),
-        with_nodes(location, 3, minutes, scale)
-    );
+    let (one, three) = tokio::join!(with_nodes(location, 1, minutes, scale), with_nodes(location, 3, minutes, scale));
     let mut rows: Vec<_> = one.into_iter().chain(three).collect();
     rows.sort_by_key(|row| (row.load as u8, row.nodes));
     for row in rows {
@@ -210,10 +204,7 @@ async fn with_nodes(location: &DatabaseLocation, nodes: usize, minutes: usize, s
 
 async fn create_kind(bench: &Bench, kind: &str, scale: usize) {
     for sql in [
-        format!(
-            "insert into tidegate.queue (name, stage, per_seconds) values ('{kind}', 'tx', {})",
-            10 * scale
-        ),
+        format!("insert into tidegate.queue (name, stage, per_seconds) values ('{kind}', 'tx', {})", 10 * scale),
         format!(
             "update tidegate.gate set high_water = {}, low_water = {} where queue = '{kind}'",
             30 * scale,
@@ -237,18 +228,15 @@ async fn come(load: Load, arrivals: &[f64], nodes: &[std::net::SocketAddr], seen
     let path = load.name().replace('_', "-");
     let mut callers = JoinSet::new();
     for (number, arrival) in arrivals.iter().enumerate() {
-        let urls: Vec<_> = (0..nodes.len())
-            .map(|turn| format!("http://{}/v1/{path}", nodes[(number + turn) % nodes.len()]))
-            .collect();
+        let urls: Vec<_> =
+            (0..nodes.len()).map(|turn| format!("http://{}/v1/{path}", nodes[(number + turn) % nodes.len()])).collect();
         let (client, calls, seen) = (client.clone(), Arc::clone(&calls), Arc::clone(seen));
         let arrives_at = began_at + Duration::from_secs_f64(*arrival);
         callers.spawn(async move {
             sleep_until(arrives_at).await;
             for attempt in 0.. {
                 let turn = calls.acquire().await.unwrap();
-                let request = client
-                    .post(&urls[attempt % urls.len()])
-                    .json(&serde_json::json!({ "number": number }));
+                let request = client.post(&urls[attempt % urls.len()]).json(&serde_json::json!({ "number": number }));
                 let answer = request.send().await.unwrap();
                 drop(turn);
                 let is_open = answer.status().as_u16() == 202;

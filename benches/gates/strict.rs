@@ -26,36 +26,11 @@ struct Variant {
 }
 
 const VARIANTS: [Variant; 5] = [
-    Variant {
-        name: "admission => 'accepted'",
-        mode: "strict",
-        near: false,
-        admission: "accepted",
-    },
-    Variant {
-        name: "strict, far below the mark",
-        mode: "strict",
-        near: false,
-        admission: "enforce",
-    },
-    Variant {
-        name: "strict, near the mark",
-        mode: "strict",
-        near: true,
-        admission: "enforce",
-    },
-    Variant {
-        name: "soft, far below the mark",
-        mode: "soft",
-        near: false,
-        admission: "enforce",
-    },
-    Variant {
-        name: "soft, near the mark",
-        mode: "soft",
-        near: true,
-        admission: "enforce",
-    },
+    Variant { name: "admission => 'accepted'", mode: "strict", near: false, admission: "accepted" },
+    Variant { name: "strict, far below the mark", mode: "strict", near: false, admission: "enforce" },
+    Variant { name: "strict, near the mark", mode: "strict", near: true, admission: "enforce" },
+    Variant { name: "soft, far below the mark", mode: "soft", near: false, admission: "enforce" },
+    Variant { name: "soft, near the mark", mode: "soft", near: true, admission: "enforce" },
 ];
 
 pub(crate) async fn measure(location: &DatabaseLocation) {
@@ -68,10 +43,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
         "\nsingle submits by SQL, {connections} connections, {submits} a round into a queue with {BEFORE}; median of {rounds} rounds, in turns"
     );
     println!("{:<31} {:>10} {:>9}   rounds", "what", "requests/s", "");
-    sqlx::query("create table public.bare (payload jsonb)")
-        .execute(&bench.pool)
-        .await
-        .unwrap();
+    sqlx::query("create table public.bare (payload jsonb)").execute(&bench.pool).await.unwrap();
     let bare = "insert into public.bare values ($1::jsonb) returning 'accepted'";
     let mut figures = VARIANTS.map(|_| Vec::new());
     let (mut bare_alone, mut bare_together) = (Vec::new(), Vec::new());
@@ -101,11 +73,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 fn report(what: &str, figures: Vec<f64>, accepted: f64) {
     let all: Vec<_> = figures.iter().map(|one| format!("{one:.0}")).collect();
     let middle = median(figures);
-    println!(
-        "{what:<31} {middle:>10.0} {:>7.0} %   {}",
-        100.0 * middle / accepted,
-        all.join(" ")
-    );
+    println!("{what:<31} {middle:>10.0} {:>7.0} %   {}", 100.0 * middle / accepted, all.join(" "));
 }
 
 async fn create_queue(pool: &PgPool, queue: &str, variant: &Variant, high_water: usize) {

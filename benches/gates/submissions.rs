@@ -31,14 +31,7 @@ enum Case {
     PollsEnded,
 }
 
-const CASES: [Case; 6] = [
-    Case::Open,
-    Case::OpenToMany,
-    Case::Closed,
-    Case::ClosedKeyed,
-    Case::Polls,
-    Case::PollsEnded,
-];
+const CASES: [Case; 6] = [Case::Open, Case::OpenToMany, Case::Closed, Case::ClosedKeyed, Case::Polls, Case::PollsEnded];
 
 impl Case {
     const fn name(self) -> &'static str {
@@ -90,11 +83,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     for number in 0..64 {
         let key = ApiKey::generate().unwrap();
         let submitter = format!("submitter {number}");
-        bench
-            .store
-            .key_create(&key, &submitter, &[Scope::Submit], Some(&submitter))
-            .await
-            .unwrap();
+        bench.store.key_create(&key, &submitter, &[Scope::Submit], Some(&submitter)).await.unwrap();
         api_keys.push(key.expose().to_owned());
     }
     let run = |address, case| {
@@ -225,19 +214,13 @@ fn total(counts: &Counts) -> f64 {
 fn by_count(counts: &Counts) -> String {
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let each: Vec<_> = counts
-        .iter()
-        .map(|(called, count)| format!("{called} {count}"))
-        .collect();
+    let each: Vec<_> = counts.iter().map(|(called, count)| format!("{called} {count}")).collect();
     each.join(", ")
 }
 
 fn report(what: &str, outcomes: &[Outcome], asked: Option<f64>) {
     let of = |figure: fn(&Outcome) -> f64| outcomes.iter().map(figure).collect::<Vec<_>>();
-    let rounds: Vec<_> = of(|one| one.per_second)
-        .iter()
-        .map(|figure| format!("{figure:.0}"))
-        .collect();
+    let rounds: Vec<_> = of(|one| one.per_second).iter().map(|figure| format!("{figure:.0}")).collect();
     println!(
         "{what:<31} {:>10.0} {:>34} {:>6.2} ms {:>6.2} ms {:>12}",
         median(of(|one| one.per_second)),

@@ -26,17 +26,12 @@ pub fn run(measure: impl Future<Output = ()>) {
 
 /// A number from the environment.
 pub fn number(name: &str, default: usize) -> usize {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// The PostgreSQL of `DATABASE_URL`, else a private one.
 pub async fn location() -> DatabaseLocation {
-    DatabaseLocation::find(std::env::var("DATABASE_URL").ok())
-        .await
-        .unwrap()
+    DatabaseLocation::find(std::env::var("DATABASE_URL").ok()).await.unwrap()
 }
 
 /// A fresh database; dropped at the end.
@@ -57,13 +52,8 @@ impl Bench {
     /// One of several databases at the same time, named by `suffix`.
     pub async fn with_suffix(location: &DatabaseLocation, suffix: &str) -> Self {
         let name = format!("tidegate_bench_{}{suffix}", std::process::id());
-        let admin = database::connect(&location.url, &PoolSettings::default())
-            .await
-            .unwrap();
-        for sql in [
-            format!("drop database if exists {name} with (force)"),
-            format!("create database {name}"),
-        ] {
+        let admin = database::connect(&location.url, &PoolSettings::default()).await.unwrap();
+        for sql in [format!("drop database if exists {name} with (force)"), format!("create database {name}")] {
             sqlx::query(&sql).execute(&admin).await.unwrap();
         }
         let (server, _) = location.url.rsplit_once('/').unwrap();
@@ -75,19 +65,10 @@ impl Bench {
         store.config_set("tx.per_seconds", "none").await.unwrap();
         // Marks out of reach; with those of `init`, each settle of a drain would count the depth.
         for gate in ["readiness", "tx"] {
-            store
-                .config_set(&format!("{gate}.high_water"), "1000000000")
-                .await
-                .unwrap();
+            store.config_set(&format!("{gate}.high_water"), "1000000000").await.unwrap();
         }
         sqlx::query("checkpoint").execute(&pool).await.unwrap();
-        Self {
-            admin,
-            name,
-            url,
-            pool,
-            store,
-        }
+        Self { admin, name, url, pool, store }
     }
 
     pub async fn submit(&self, requests: usize) {
@@ -97,10 +78,7 @@ impl Bench {
         let half = requests / BATCH / 2;
         let submit = async |batches| {
             for _ in 0..batches {
-                self.store
-                    .submit_batch("direct", &payloads, None, None, Admission::Accepted)
-                    .await
-                    .unwrap();
+                self.store.submit_batch("direct", &payloads, None, None, Admission::Accepted).await.unwrap();
             }
         };
         tokio::join!(submit(half), submit(requests / BATCH - half));
@@ -108,9 +86,6 @@ impl Bench {
 
     pub async fn drop(self) {
         self.pool.close().await;
-        sqlx::query(&format!("drop database {} with (force)", self.name))
-            .execute(&self.admin)
-            .await
-            .unwrap();
+        sqlx::query(&format!("drop database {} with (force)", self.name)).execute(&self.admin).await.unwrap();
     }
 }

@@ -150,11 +150,7 @@ impl Breaker {
             return Err(Refused { retry_after });
         }
         inner.running += 1;
-        Ok(Permit {
-            breaker: self.clone(),
-            epoch: inner.epoch,
-            probe: inner.state == BreakerState::HalfOpen,
-        })
+        Ok(Permit { breaker: self.clone(), epoch: inner.epoch, probe: inner.state == BreakerState::HalfOpen })
     }
 
     /// Its state at `now`.
@@ -203,9 +199,7 @@ impl Inner {
 
     fn open(&mut self, now: Instant) {
         // A time that overflows the clock counts as a year.
-        let until = now
-            .checked_add(self.policy.open_for)
-            .unwrap_or_else(|| now + Duration::from_secs(31_536_000));
+        let until = now.checked_add(self.policy.open_for).unwrap_or_else(|| now + Duration::from_secs(31_536_000));
         self.change(BreakerState::Open { until });
     }
 }

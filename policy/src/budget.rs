@@ -54,9 +54,7 @@ impl RetryPolicy {
     #[must_use]
     pub fn w_retry(&self) -> Duration {
         let attempts = self.attempts.max(1);
-        self.timeout
-            .saturating_mul(attempts)
-            .saturating_add(self.backoff.sum_of_bounds(attempts - 1))
+        self.timeout.saturating_mul(attempts).saturating_add(self.backoff.sum_of_bounds(attempts - 1))
     }
 
     /// The time that `W_retry` must fit in: deadline − margin, zero when the margin is longer.
@@ -71,11 +69,7 @@ impl RetryPolicy {
     ///
     /// The inequality with its numbers, when it does not hold.
     pub fn check(&self) -> Result<(), OverBudget> {
-        if self.w_retry() <= self.budget() {
-            Ok(())
-        } else {
-            Err(OverBudget(Box::new(self.clone())))
-        }
+        if self.w_retry() <= self.budget() { Ok(()) } else { Err(OverBudget(Box::new(self.clone()))) }
     }
 
     /// The share of requests that succeed when each attempt fails independently with the probability `p_drop`:

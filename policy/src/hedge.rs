@@ -84,9 +84,7 @@ impl HedgeShare {
     /// Reserves one hedge, if the balance allows it; dropped unused, the reservation is paid back.
     fn reserve(&self) -> Option<Reservation<'_>> {
         self.earned
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
-                earned.checked_sub(ONE_HEDGE)
-            })
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| earned.checked_sub(ONE_HEDGE))
             .is_ok()
             .then(|| Reservation(self))
     }
@@ -165,11 +163,7 @@ where
     P: Future<Output = bool>,
 {
     share.call();
-    let mut race = Race {
-        running: FuturesUnordered::new(),
-        failure: None,
-        hedges: 0,
-    };
+    let mut race = Race { running: FuturesUnordered::new(), failure: None, hedges: 0 };
     race.running.push(numbered(0, call(0)));
 
     let mut number = 0;
@@ -234,10 +228,6 @@ impl<F, E> Race<F, E> {
                 (first, Err(error))
             }
         };
-        Some(Hedged {
-            outcome,
-            hedges: self.hedges,
-            winner,
-        })
+        Some(Hedged { outcome, hedges: self.hedges, winner })
     }
 }

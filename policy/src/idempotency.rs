@@ -36,11 +36,7 @@ where
         key_fn,
         f,
         window,
-        keys: Mutex::new(Keys {
-            entries: HashMap::new(),
-            by_age: BTreeMap::new(),
-            next: 0,
-        }),
+        keys: Mutex::new(Keys { entries: HashMap::new(), by_age: BTreeMap::new(), next: 0 }),
     }
 }
 
@@ -54,10 +50,7 @@ pub struct Idempotent<K, T, E, F, G> {
 
 impl<K, T, E, F, G> fmt::Debug for Idempotent<K, T, E, F, G> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Idempotent")
-            .field("window", &self.window)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Idempotent").field("window", &self.window).finish_non_exhaustive()
     }
 }
 
@@ -112,13 +105,7 @@ impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
         keys.by_age.insert(number, key.clone());
         let entry = Entry { number, began, outcome };
         keys.entries.insert(key.clone(), entry);
-        Entered::Leads(First {
-            keys: &self.keys,
-            key: key.clone(),
-            number,
-            outcome: sender,
-            result: None,
-        })
+        Entered::Leads(First { keys: &self.keys, key: key.clone(), number, outcome: sender, result: None })
     }
 }
 
@@ -152,10 +139,8 @@ enum Entered<'a, K: Eq + Hash, T, E> {
 impl<K: Eq + Hash, T, E> Keys<K, T, E> {
     fn forget_before(&mut self, now: Instant, window: Duration) {
         while let Some(oldest) = self.by_age.first_entry() {
-            let over = self
-                .entries
-                .get(oldest.get())
-                .is_none_or(|entry| now.saturating_duration_since(entry.began) >= window);
+            let over =
+                self.entries.get(oldest.get()).is_none_or(|entry| now.saturating_duration_since(entry.began) >= window);
             if !over {
                 return;
             }

@@ -114,12 +114,7 @@ where
     loop {
         let left = budget.saturating_sub(began.elapsed());
         if left.is_zero() {
-            return Err(RetryError::DeadlineExceeded {
-                attempts,
-                last,
-                wait: Duration::ZERO,
-                left,
-            });
+            return Err(RetryError::DeadlineExceeded { attempts, last, wait: Duration::ZERO, left });
         }
         let attempt = async {
             attempts += 1;
@@ -132,16 +127,10 @@ where
             Some(Err(error)) => AttemptError::TimedOut(error),
         };
         if !policy.retry_on.lists(failure.failure()) {
-            return Err(RetryError::NotRetried {
-                attempts,
-                last: failure,
-            });
+            return Err(RetryError::NotRetried { attempts, last: failure });
         }
         if attempts >= policy.attempts {
-            return Err(RetryError::Exhausted {
-                attempts,
-                last: failure,
-            });
+            return Err(RetryError::Exhausted { attempts, last: failure });
         }
 
         let wait = failure
@@ -151,12 +140,7 @@ where
             .unwrap_or_else(|| whole_milliseconds(policy.backoff.delay(attempts, rng.random_range(-1.0..1.0))));
         let left = budget.saturating_sub(began.elapsed());
         if wait >= left {
-            return Err(RetryError::DeadlineExceeded {
-                attempts,
-                last: Some(failure),
-                wait,
-                left,
-            });
+            return Err(RetryError::DeadlineExceeded { attempts, last: Some(failure), wait, left });
         }
         if !wait.is_zero() && cancel.run_until_cancelled(sleep(wait)).await.is_none() {
             return Err(RetryError::Cancelled { attempts });

@@ -19,11 +19,7 @@ pub(crate) struct TestError {
 
 impl TestError {
     pub(crate) const fn new(class: Class, code: &'static str) -> Self {
-        Self {
-            class,
-            code,
-            retry_after: None,
-        }
+        Self { class, code, retry_after: None }
     }
 
     pub(crate) const fn after(mut self, retry_after: Duration) -> Self {

@@ -46,9 +46,7 @@ pub async fn with_timeout<F: Future>(limit: Duration, future: F) -> Result<F::Ou
         // Beyond the range of the clock, so without a limit.
         return Ok(future.await);
     };
-    timeout_at(ends, ENDS.scope(ends, future))
-        .await
-        .map_err(|_| TimedOut { limit })
+    timeout_at(ends, ENDS.scope(ends, future)).await.map_err(|_| TimedOut { limit })
 }
 
 /// How much time is left within the [`with_timeout`] around the running future; none outside of any.
@@ -56,8 +54,7 @@ pub async fn with_timeout<F: Future>(limit: Duration, future: F) -> Result<F::Ou
 /// It belongs to the task: a task spawned inside has no limit.
 #[must_use]
 pub fn remaining() -> Option<Duration> {
-    ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now()))
-        .ok()
+    ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now())).ok()
 }
 
 #[cfg(test)]

@@ -170,10 +170,7 @@ impl Config {
         } else {
             return Ok(());
         };
-        Err(ConfigError {
-            id: self.id.clone(),
-            problem,
-        })
+        Err(ConfigError { id: self.id.clone(), problem })
     }
 
     /// How many samples an interval needs to be judged: ⌈`enough` / slo⌉, or `interval_calls` if that is less; without
@@ -188,8 +185,7 @@ impl Config {
     pub(super) fn early_samples(&self) -> u64 {
         let early_close = self.constants.early_close.into();
         self.samples_for_slo().map_or(u64::MAX, |enough| {
-            self.interval_calls
-                .map_or_else(|| enough.saturating_mul(early_close), u64::from)
+            self.interval_calls.map_or_else(|| enough.saturating_mul(early_close), u64::from)
         })
     }
 

@@ -108,12 +108,7 @@ impl Estimate {
     /// The estimate before any sample.
     #[must_use]
     pub fn unknown(config: &Config, now_us: u64) -> Self {
-        Self {
-            k_margin: config.k_margin,
-            timeout_ns: config.initial_ns(),
-            began_us: now_us,
-            ..Self::default()
-        }
+        Self { k_margin: config.k_margin, timeout_ns: config.initial_ns(), began_us: now_us, ..Self::default() }
     }
 
     /// Adds a report, and closes the interval if it is over: by time, or by so many samples that more would change

@@ -128,9 +128,7 @@ impl Estimator {
                 smoothed.sample(&self.config, k_margin, sample_ns);
                 smoothed.rto_ns(&self.config, k_margin)
             }
-            none => none
-                .insert(Smoothed::first(&self.config, sample_ns))
-                .rto_ns(&self.config, 1),
+            none => none.insert(Smoothed::first(&self.config, sample_ns)).rto_ns(&self.config, 1),
         };
         self.sum_ns = self.sum_ns.saturating_add(sample_ns);
         if rto_ns >= self.config.max_ns() {
@@ -282,8 +280,7 @@ impl Estimator {
     /// Smoothed deviation of its own samples; none before any.
     #[must_use]
     pub fn rttvar(&self) -> Option<Duration> {
-        self.smoothed
-            .map(|smoothed| Duration::from_nanos(smoothed.times_ns()[1]))
+        self.smoothed.map(|smoothed| Duration::from_nanos(smoothed.times_ns()[1]))
     }
 
     /// How many times K deviations are added to srtt; at least 1.

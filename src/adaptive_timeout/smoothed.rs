@@ -83,8 +83,7 @@ impl Smoothed {
 
     /// srtt + `k_margin` · max(G, K · rttvar), whatever the bounds.
     pub(super) fn rto_ns(&self, config: &Config, k_margin: u32) -> u64 {
-        self.srtt_ns()
-            .saturating_add(self.margin_ns(config).saturating_mul(k_margin.into()))
+        self.srtt_ns().saturating_add(self.margin_ns(config).saturating_mul(k_margin.into()))
     }
 
     /// max(G, K · rttvar).
@@ -103,8 +102,6 @@ impl Smoothed {
     /// grow; 1 at least.
     pub(super) fn fitting_margin(&self, config: &Config) -> u32 {
         let room_ns = config.max_ns().saturating_sub(self.srtt_ns()) / 4;
-        u32::try_from(room_ns / self.margin_ns(config).max(1))
-            .unwrap_or(u32::MAX)
-            .max(1)
+        u32::try_from(room_ns / self.margin_ns(config).max(1)).unwrap_or(u32::MAX).max(1)
     }
 }

@@ -17,10 +17,7 @@ const fn microseconds_of(count: u64) -> Duration {
 
 /// max 2 s, min 1 ms, SLO 1 %, intervals of 5 s.
 fn config() -> Config {
-    Config {
-        max: Some(milliseconds(2000)),
-        ..Config::default()
-    }
+    Config { max: Some(milliseconds(2000)), ..Config::default() }
 }
 
 fn fresh(config: Config) -> AdaptiveTimeout {

@@ -58,10 +58,7 @@ impl Cancel {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
         let store = &connected.store;
-        let mut summary = Summary {
-            dry_run: self.dry_run,
-            ..Summary::default()
-        };
+        let mut summary = Summary { dry_run: self.dry_run, ..Summary::default() };
         let result = if self.ids.is_empty() {
             let query = self.filter.page(store).await?;
             batches(store, query, self.batch, self.limit, &mut summary).await
@@ -124,10 +121,7 @@ fn print(summary: &Summary) {
     let would = if summary.dry_run { "would be " } else { "" };
     outln!("{} {would}cancelled", summary.cancelled);
     if summary.cancelling > 0 {
-        outln!(
-            "{} {would}cancelled unless the send that is under way succeeds",
-            summary.cancelling
-        );
+        outln!("{} {would}cancelled unless the send that is under way succeeds", summary.cancelling);
     }
     print_first(summary.requests.iter().map(Uuid::to_string));
     for NotCancellable { job_id, state } in &summary.not_cancellable {

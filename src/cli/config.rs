@@ -81,24 +81,10 @@ async fn get(connected: &Connected, name: Option<&str>, all: bool) -> anyhow::Re
         [only] if !connected.json => only.comment.clone(),
         _ => None,
     };
-    connected.print_rows(
-        settings,
-        "there is no setting",
-        "name  value  unit  default",
-        |setting| {
-            let default = if setting.is_default {
-                "default".to_owned()
-            } else {
-                or_dash(setting.default_value.text)
-            };
-            [
-                setting.name,
-                or_dash(setting.value.text),
-                setting.unit.unwrap_or_default(),
-                default,
-            ]
-        },
-    )?;
+    connected.print_rows(settings, "there is no setting", "name  value  unit  default", |setting| {
+        let default = if setting.is_default { "default".to_owned() } else { or_dash(setting.default_value.text) };
+        [setting.name, or_dash(setting.value.text), setting.unit.unwrap_or_default(), default]
+    })?;
     if let Some(comment) = comment {
         outln!("\n{comment}");
     }
@@ -119,18 +105,11 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
         }
     }
     let changed = connected.store.config_set_many(&changes).await?;
-    let moved = changed
-        .iter()
-        .filter(|change| ["tx_queue", "readiness_queue"].contains(&column(&change.name)));
+    let moved = changed.iter().filter(|change| ["tx_queue", "readiness_queue"].contains(&column(&change.name)));
     let moved: Vec<_> = moved.filter_map(|change| change.new_value.text.clone()).collect();
     let none = "nothing changed: the settings had these values before";
     connected.print_rows(changed, none, "set for  name  was  is", |change| {
-        [
-            change.subject,
-            change.name,
-            or_dash(change.old_value.text),
-            or_dash(change.new_value.text),
-        ]
+        [change.subject, change.name, or_dash(change.old_value.text), or_dash(change.new_value.text)]
     })?;
     for (name, value) in changes {
         if name.ends_with(".tx.semantics") && value.get() == "\"exactly_once\"" {
@@ -142,15 +121,9 @@ async fn set(connected: &Connected, words: &[String]) -> anyhow::Result<ExitCode
     }
     if !moved.is_empty() {
         let workers = connected.store.worker_overview().await?;
-        let is_drained = |queue| {
-            workers
-                .iter()
-                .any(|worker| worker.alive && worker.queues.contains(queue))
-        };
+        let is_drained = |queue| workers.iter().any(|worker| worker.alive && worker.queues.contains(queue));
         for queue in moved.iter().filter(|queue| !is_drained(queue)) {
-            print_err(format_args!(
-                "no live worker drains {queue}: restart the workers, or start one for it"
-            ));
+            print_err(format_args!("no live worker drains {queue}: restart the workers, or start one for it"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -163,23 +136,16 @@ fn column(name: &str) -> &str {
 
 async fn history(connected: &Connected, name: Option<&str>, limit: i32) -> anyhow::Result<ExitCode> {
     let changes = connected.store.config_history(name, limit, None).await?;
-    connected.print_rows(
-        changes,
-        "nothing was changed",
-        "when  who  did  to  name  was  became",
-        |change| {
-            let user = change
-                .on_behalf_of
-                .map_or_else(String::new, |name| format!(" ({name})"));
-            [
-                time(change.at),
-                change.actor + &user,
-                change.operation,
-                change.subject,
-                change.name,
-                or_dash(change.old_value.text),
-                or_dash(change.new_value.text),
-            ]
-        },
-    )
+    connected.print_rows(changes, "nothing was changed", "when  who  did  to  name  was  became", |change| {
+        let user = change.on_behalf_of.map_or_else(String::new, |name| format!(" ({name})"));
+        [
+            time(change.at),
+            change.actor + &user,
+            change.operation,
+            change.subject,
+            change.name,
+            or_dash(change.old_value.text),
+            or_dash(change.new_value.text),
+        ]
+    })
 }

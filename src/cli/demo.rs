@@ -54,10 +54,7 @@ impl Demo {
         let location = global.database.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
         let url = database::with_database(&location.url, &name)?;
-        let one_connection = PoolSettings {
-            connections_max: 1,
-            ..PoolSettings::default()
-        };
+        let one_connection = PoolSettings { connections_max: 1, ..PoolSettings::default() };
         let admin = database::connect(&location.url, &one_connection).await?;
         sqlx::query(&format!("create database {name}"))
             .execute(&admin)

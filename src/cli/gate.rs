@@ -70,15 +70,11 @@ struct Which {
 
 impl Which {
     fn named(self) -> Option<Watched> {
-        self.queue
-            .map(Watched::Queue)
-            .or(self.kind.map(Watched::Kind))
-            .or(self.submitter.map(Watched::Submitter))
+        self.queue.map(Watched::Queue).or(self.kind.map(Watched::Kind)).or(self.submitter.map(Watched::Submitter))
     }
 
     fn one(self) -> anyhow::Result<Watched> {
-        self.named()
-            .context("no gate is named: give a QUEUE, or --kind KIND or --submitter SUBMITTER")
+        self.named().context("no gate is named: give a QUEUE, or --kind KIND or --submitter SUBMITTER")
     }
 }
 

@@ -27,10 +27,7 @@ pub(super) async fn run(global: GlobalArgs, ids: &[RequestId]) -> anyhow::Result
         return connected.print(&Shown::of(outlook), |_| print(outlook, ""));
     }
     let requests = outlooks.iter().map(Shown::of).collect();
-    let figures = Several {
-        requests,
-        retry_after_seconds: seconds,
-    };
+    let figures = Several { requests, retry_after_seconds: seconds };
     connected.print(&figures, |_| {
         for outlook in &outlooks {
             print(outlook, &format!("{}: ", outlook.id));
@@ -108,11 +105,7 @@ fn print(outlook: &Outlook, before: &str) {
     }
     if let Some(finished_at) = outlook.finished_at {
         let took = (finished_at - outlook.submitted_at).to_std().unwrap_or_default();
-        line += &format!(
-            " since {}, {:.1} s after its submission",
-            time(finished_at),
-            took.as_secs_f64()
-        );
+        line += &format!(" since {}, {:.1} s after its submission", time(finished_at), took.as_secs_f64());
     }
     if let Some(executed) = outlook.executed.filter(|_| outlook.status != Status::Completed) {
         line += &format!("; executed: {executed}");

@@ -76,20 +76,13 @@ fn kind_row(minute: &KindMinute) -> [String; 10] {
 }
 
 fn queue_row(minute: &QueueMinute) -> [String; 3] {
-    [
-        minute.minute.format("%Y-%m-%dT%H:%MZ").to_string(),
-        minute.depth.to_string(),
-        minute.drained.to_string(),
-    ]
+    [minute.minute.format("%Y-%m-%dT%H:%MZ").to_string(), minute.depth.to_string(), minute.drained.to_string()]
 }
 
 /// Times and numbers need no quotes; a value that is missing is empty.
 fn print_csv<const N: usize>(header: &str, rows: impl Iterator<Item = [String; N]>) {
     outln!("{}", header.replace("  ", ",").replace(' ', "_"));
     for row in rows {
-        outln!(
-            "{}",
-            row.map(|cell| if cell == "-" { String::new() } else { cell }).join(",")
-        );
+        outln!("{}", row.map(|cell| if cell == "-" { String::new() } else { cell }).join(","));
     }
 }

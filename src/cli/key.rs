@@ -48,12 +48,7 @@ impl Key {
         let connected = global.connect(1).await?;
         let store = &connected.store;
         match self {
-            Self::Create {
-                name,
-                scopes,
-                submitter,
-                from_stdin,
-            } => {
+            Self::Create { name, scopes, submitter, from_stdin } => {
                 let key = if from_stdin {
                     read_key()?
                 } else {

@@ -120,11 +120,7 @@ impl Remove {
     async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         // The HTTP spelling is accepted too.
         let name = self.name.replace('-', "_");
-        let with = KindRemove {
-            drain: self.drain,
-            requests: self.requests,
-            queues: self.queues,
-        };
+        let with = KindRemove { drain: self.drain, requests: self.requests, queues: self.queues };
         let (mut live, mut ended, mut refusals) = (None, None, 0);
         let done = loop {
             match connected.store.kind_remove(&name, with).await {

@@ -129,15 +129,7 @@ async fn waiting(connected: &Connected, queue: Option<&str>, limit: i32) -> anyh
         let header = "job_id  kind  state  queue  submitter  submitted  waits since";
         let rows = listed.requests.iter().map(|waiting| {
             let [id, kind, status, queue, submitter, submitted] = cells(&waiting.request);
-            [
-                id,
-                kind,
-                status,
-                queue,
-                submitter,
-                submitted,
-                time(waiting.waiting_since),
-            ]
+            [id, kind, status, queue, submitter, submitted, time(waiting.waiting_since)]
         });
         outln!("{}", table(header, rows));
     })

@@ -30,10 +30,7 @@ impl Migrate {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let json = global.json;
         let location = global.database.locate().await?;
-        let options = MigrateOptions {
-            downgrade: self.downgrade,
-            existing_roles: self.roles == Roles::Existing,
-        };
+        let options = MigrateOptions { downgrade: self.downgrade, existing_roles: self.roles == Roles::Existing };
         let (done, applied) = if self.dry_run {
             (schema::plan(&location.url, options).await?, "would apply")
         } else {

@@ -53,11 +53,8 @@ impl Recover {
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = global.connect(2).await?;
         let store = &connected.store;
-        let mut summary = Summary {
-            dry_run: self.dry_run,
-            before: store.request_overview().await?,
-            ..Summary::default()
-        };
+        let mut summary =
+            Summary { dry_run: self.dry_run, before: store.request_overview().await?, ..Summary::default() };
         if let Some(limit) = self.wait {
             // With --all, a lease of any kind is one that forbids it.
             let kind = self.kind.as_deref().filter(|_| !self.all);
@@ -155,15 +152,10 @@ impl Recover {
 /// Recovers as `tidegate recover` does without options, for a node that starts. Any number of nodes may do it at once: each
 /// repair is made by one of them.
 pub(super) async fn at_start(global: GlobalArgs) -> anyhow::Result<()> {
-    let recover = Recover {
-        batch: BATCH,
-        ..Recover::default()
-    };
+    let recover = Recover { batch: BATCH, ..Recover::default() };
     let mut summary = Summary::default();
     let options = json!({ "batch": BATCH, "at_start": true });
-    recover
-        .recorded(&global.connect(2).await?.store, &options, &mut summary)
-        .await?;
+    recover.recorded(&global.connect(2).await?.store, &options, &mut summary).await?;
     tracing::info!(
         recovery.run = summary.run,
         examined = summary.examined,

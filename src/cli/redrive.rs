@@ -79,10 +79,7 @@ impl Redrive {
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = global.connect(1).await?;
         let store = &connected.store;
-        let mut summary = Summary {
-            dry_run: self.dry_run,
-            ..Summary::default()
-        };
+        let mut summary = Summary { dry_run: self.dry_run, ..Summary::default() };
         let step = Step {
             batch: self.batch,
             dry_run: self.dry_run,
@@ -114,14 +111,11 @@ impl Redrive {
             summary.refused += done.refused;
             summary.retry_after_seconds = summary.retry_after_seconds.max(done.retry_after_seconds);
             let mut new_ids = done.new_ids.into_iter();
-            summary.requests.extend(done.ids.into_iter().map(|job_id| Redriven {
-                job_id,
-                redriven_as: new_ids.next(),
-            }));
-            let unfit = done.unfit_ids.into_iter().zip(done.unfit_reasons);
             summary
-                .unfit
-                .extend(unfit.map(|(job_id, reason)| Unfit { job_id, reason }));
+                .requests
+                .extend(done.ids.into_iter().map(|job_id| Redriven { job_id, redriven_as: new_ids.next() }));
+            let unfit = done.unfit_ids.into_iter().zip(done.unfit_reasons);
+            summary.unfit.extend(unfit.map(|(job_id, reason)| Unfit { job_id, reason }));
             next = done.next_after.map(Some);
         }
         Ok(())

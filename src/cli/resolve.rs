@@ -70,18 +70,8 @@ impl Resolve {
     pub(super) async fn run(self, global: GlobalArgs) -> anyhow::Result<ExitCode> {
         let connected = global.connect(1).await?;
         let executed = if self.executed { Executed::Yes } else { Executed::No };
-        let resolved = connected
-            .store
-            .resolve(self.id, executed, self.note.as_deref(), false)
-            .await?;
-        let (id, word) = (
-            self.id,
-            if self.executed {
-                "was executed"
-            } else {
-                "was not executed"
-            },
-        );
+        let resolved = connected.store.resolve(self.id, executed, self.note.as_deref(), false).await?;
+        let (id, word) = (self.id, if self.executed { "was executed" } else { "was not executed" });
         match resolved {
             Resolved::Resolved | Resolved::Known => {
                 let said = json!({ "job_id": id, "executed": executed });

@@ -88,11 +88,7 @@ async fn within_reach(requested: SocketAddr, store: &Store) -> anyhow::Result<So
 
 /// The same port of loopback.
 fn loopback(address: SocketAddr) -> SocketAddr {
-    let ip: IpAddr = if address.is_ipv4() {
-        Ipv4Addr::LOCALHOST.into()
-    } else {
-        Ipv6Addr::LOCALHOST.into()
-    };
+    let ip: IpAddr = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
     SocketAddr::new(ip, address.port())
 }
 

@@ -42,16 +42,10 @@ pub(super) struct Status {
 
 /// A time from 0.1 s to an hour, as a number of seconds or with a unit, such as 500ms.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let bare = text
-        .parse::<f64>()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let bare = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let duration = bare.map_or_else(|| parse_duration(text).map_err(|error| error.to_string()), Ok)?;
     let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
-    allowed
-        .contains(&duration)
-        .then_some(duration)
-        .ok_or_else(|| "it is 0.1 s to an hour".to_owned())
+    allowed.contains(&duration).then_some(duration).ok_or_else(|| "it is 0.1 s to an hour".to_owned())
 }
 
 impl Status {
@@ -79,10 +73,7 @@ impl Status {
 
     async fn show(&self, connected: &Connected) -> anyhow::Result<ExitCode> {
         if self.submitters {
-            let counts = connected
-                .store
-                .submitter_counts(self.queue.as_deref(), SUBMITTERS_MAX)
-                .await?;
+            let counts = connected.store.submitter_counts(self.queue.as_deref(), SUBMITTERS_MAX).await?;
             self.begin(connected);
             return submitters(connected, counts);
         }
@@ -139,10 +130,7 @@ async fn overview(connected: &Connected, begin: impl FnOnce()) -> anyhow::Result
 
     begin();
     if let Some(quarantine) = quarantine {
-        outln!(
-            "QUARANTINED: nothing is sent from this database until `tidegate adopt`: {}\n",
-            quarantine.because
-        );
+        outln!("QUARANTINED: nothing is sent from this database until `tidegate adopt`: {}\n", quarantine.because);
     }
     let closed = gates.iter().filter(|gate| gate.state == "too_many_requests");
     let closed: Vec<_> = closed.map(closed_gate).collect();
@@ -152,16 +140,10 @@ async fn overview(connected: &Connected, begin: impl FnOnce()) -> anyhow::Result
     for warning in &warnings {
         outln!("{}: {}\n", warning.subject, warning.says);
     }
-    let requests = requests
-        .into_iter()
-        .map(|count| [count.kind, count.status, count.requests.to_string()]);
+    let requests = requests.into_iter().map(|count| [count.kind, count.status, count.requests.to_string()]);
     outln!("{}\n", table("kind  status  requests", requests));
     for kind in unresolved.iter().filter(|kind| kind.unresolved > 0) {
-        outln!(
-            "{}: {} requests may have been executed (`tidegate unresolved`)\n",
-            kind.kind,
-            kind.unresolved
-        );
+        outln!("{}: {} requests may have been executed (`tidegate unresolved`)\n", kind.kind, kind.unresolved);
     }
     for queue in queues.iter().filter(|queue| !queue.unserved.is_empty()) {
         let kinds = queue.unserved.join(", ");
@@ -188,10 +170,7 @@ fn closed_gate(gate: &Gate) -> String {
         ("by its marks", format!("opens at {}", gate.low_water))
     };
     let since = time(gate.changed_at);
-    format!(
-        "GATE CLOSED: {}, {cause} since {since}, depth {}, {until}",
-        gate.name, gate.depth
-    )
+    format!("GATE CLOSED: {}, {cause} since {since}, depth {}, {until}", gate.name, gate.depth)
 }
 
 /// The messages of a queue, and its drain rates.

@@ -42,9 +42,7 @@ impl Submit {
         let mut payload = self.payload;
         if payload == "-" {
             payload.clear();
-            std::io::stdin()
-                .read_to_string(&mut payload)
-                .context("cannot read the payload from standard input")?;
+            std::io::stdin().read_to_string(&mut payload).context("cannot read the payload from standard input")?;
         }
         let submission = Submission {
             // The HTTP spelling is accepted too.
@@ -53,11 +51,7 @@ impl Submit {
             idempotency_key: self.idempotency_key,
             same_key: SameKey::Compare,
             submitter: self.submitter,
-            admission: if self.accepted {
-                Admission::Accepted
-            } else {
-                Admission::Enforce
-            },
+            admission: if self.accepted { Admission::Accepted } else { Admission::Enforce },
             not_before: self.not_before,
         };
 

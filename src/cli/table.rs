@@ -48,9 +48,7 @@ fn wide<const N: usize>(header: &[&str], rows: &[[String; N]]) -> String {
     let mut numeric = [true; N];
     for row in rows {
         for (column, cell) in row.iter().enumerate() {
-            numeric[column] &= cell
-                .chars()
-                .all(|character| character.is_ascii_digit() || ".-".contains(character));
+            numeric[column] &= cell.chars().all(|character| character.is_ascii_digit() || ".-".contains(character));
         }
         table.add_row(row.iter().map(|cell| plain(cell)));
     }
@@ -110,17 +108,7 @@ mod tests {
     fn assert_picture(width: Option<usize>, expected: &str) {
         let rows = [
             ["payout", "tx", "20/s", "1200", "40", "3", "19.9", "20", "accepting"],
-            [
-                "card_payment_of_the_shop",
-                "tx",
-                "none",
-                "0",
-                "0",
-                "0",
-                "0",
-                "0",
-                "too_many_requests",
-            ],
+            ["card_payment_of_the_shop", "tx", "none", "0", "0", "0", "0", "0", "too_many_requests"],
         ];
         let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
         let picture = fitted(HEADER, &rows, width);

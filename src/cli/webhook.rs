@@ -119,11 +119,7 @@ impl Hosts {
             Self::Add { host, allow_private } => {
                 let new = store.webhook_host_add(&host, allow_private).await?;
                 let done = if new { "allowed" } else { "was allowed before:" };
-                let reach = if allow_private {
-                    ", private addresses included"
-                } else {
-                    ""
-                };
+                let reach = if allow_private { ", private addresses included" } else { "" };
                 outln!("{done} {host}{reach}");
                 if !allow_private && is_not_public(&host) {
                     print_err(format_args!(

@@ -54,14 +54,7 @@ pub struct Respond<'a> {
 
 impl<'a> Respond<'a> {
     pub(super) fn new(tidegate: &'a Inner, to: Target, response: Result<JsonText>) -> Self {
-        Self {
-            tidegate,
-            to,
-            response,
-            part: None,
-            accept: None,
-            transaction: None,
-        }
+        Self { tidegate, to, response, part: None, accept: None, transaction: None }
     }
 
     /// Which share this is, for a kind that collects several.
@@ -92,13 +85,7 @@ impl<'a> IntoFuture for Respond<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (id, reference) = self.to.parts();
-            let response = Response {
-                id,
-                reference,
-                part: self.part,
-                accept: self.accept,
-                response: self.response?,
-            };
+            let response = Response { id, reference, part: self.part, accept: self.accept, response: self.response? };
             let is_committed = self.transaction.is_none();
             let responded = self.tidegate.store.respond_within(self.transaction, &response).await?;
             if is_committed {

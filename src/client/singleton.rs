@@ -32,12 +32,7 @@ pub struct Singleton {
 
 impl Singleton {
     pub(super) fn new(store: Store, name: String) -> Self {
-        Self {
-            store,
-            name,
-            lease: Duration::from_secs(5),
-            stop: CancellationToken::new(),
-        }
+        Self { store, name, lease: Duration::from_secs(5), stop: CancellationToken::new() }
     }
 
     /// How long its lease lasts after a process that holds it has died: 5 seconds by default. Another process takes over
@@ -72,11 +67,7 @@ impl Singleton {
             let taken = store.lease_take(&self.name, &holder, self.lease);
             match self.stop.run_until_cancelled(taken).await.unwrap_or(Ok(None)) {
                 Ok(Some(epoch)) => {
-                    tracing::info!(
-                        singleton.name = self.name,
-                        epoch,
-                        "lease taken, the task runs in this process"
-                    );
+                    tracing::info!(singleton.name = self.name, epoch, "lease taken, the task runs in this process");
                     let lease = Lease {
                         store: store.clone(),
                         name: self.name.clone(),

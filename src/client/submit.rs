@@ -23,12 +23,7 @@ pub struct Submit<'a> {
 impl<'a> Submit<'a> {
     pub(super) fn new(store: &'a Store, kind: &str, payload: Result<JsonText>) -> Self {
         let submission = payload.map(|payload| Submission::new(kind, payload));
-        Self {
-            store,
-            submission,
-            delay: None,
-            transaction: None,
-        }
+        Self { store, submission, delay: None, transaction: None }
     }
 
     fn with(mut self, change: impl FnOnce(&mut Submission)) -> Self {
@@ -79,10 +74,7 @@ impl<'a> IntoFuture for Submit<'a> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let submission = self.submission?;
-            Ok(self
-                .store
-                .submit_within(self.transaction, &submission, self.delay)
-                .await?)
+            Ok(self.store.submit_within(self.transaction, &submission, self.delay).await?)
         })
     }
 }

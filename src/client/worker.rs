@@ -25,11 +25,7 @@ pub struct Worker {
 
 impl Worker {
     pub(super) fn new(store: Store, stages: Stages) -> Self {
-        Self {
-            store,
-            stages,
-            options: WorkerOptions::default(),
-        }
+        Self { store, stages, options: WorkerOptions::default() }
     }
 
     /// How many calls of each queue run at once, at most: 800 by default.
@@ -74,10 +70,7 @@ impl Worker {
         let store = self.store.with_own_pool(connections);
         let stop = CancellationToken::new();
         let work = worker::prepare(store, self.stages, self.options, stop.clone()).await?;
-        Ok(RunningWorker {
-            task: tokio::spawn(work),
-            stop: stop.drop_guard(),
-        })
+        Ok(RunningWorker { task: tokio::spawn(work), stop: stop.drop_guard() })
     }
 
     /// Starts it, and stops it gracefully when `stop` ends, such as `tokio::signal::ctrl_c()`.

@@ -19,9 +19,7 @@ pub(super) fn servers(url: &str) -> Result<Vec<PgConnectOptions>, StoreError> {
     let parameters = parameters.split('&').filter(known).collect::<Vec<_>>().join("&");
     let server = |host| {
         let url = format!("{user}{host}{path}?{parameters}");
-        let options: PgConnectOptions = url
-            .parse()
-            .map_err(|error: sqlx::Error| unreadable(&error.to_string()))?;
+        let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| unreadable(&error.to_string()))?;
         if !matches!(options.get_ssl_mode(), PgSslMode::Disable | PgSslMode::Allow) {
             check_tls_files(&url)?;
         }
@@ -40,9 +38,7 @@ fn parts(url: &str) -> Result<(&str, &str, &str), StoreError> {
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     // Else a part of a password would be taken for a host or a database, which errors name.
     if url[end..].contains('@') {
-        return Err(unreadable(
-            "write @ / ? and # in a user, password or parameter as %40 %2F %3F and %23",
-        ));
+        return Err(unreadable("write @ / ? and # in a user, password or parameter as %40 %2F %3F and %23"));
     }
     let hosts = url[start..end].rfind('@').map_or(start, |at| start + at + 1);
     Ok((&url[..hosts], &url[hosts..end], &url[end..]))
@@ -64,11 +60,8 @@ pub fn with_database(url: &str, name: &str) -> Result<String, StoreError> {
 }
 
 /// The parameters of a URL that name files for TLS, and the variables that stand in for them.
-const TLS_FILES: [(&str, &str); 3] = [
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-];
+const TLS_FILES: [(&str, &str); 3] =
+    [("sslrootcert", "PGSSLROOTCERT"), ("sslcert", "PGSSLCERT"), ("sslkey", "PGSSLKEY")];
 
 /// Refuses files that cannot be read: the driver's own error does not name them.
 fn check_tls_files(url: &str) -> Result<(), StoreError> {
@@ -149,10 +142,7 @@ mod tests {
             ("postgres://a@h:5/x", "postgres://a@h:5/demo"),
             ("postgres://a@h", "postgres://a@h/demo"),
             ("postgres://a:p@h:5,i:6/x", "postgres://a:p@h:5,i:6/demo"),
-            (
-                "postgres://a@%2Frun:5432/x?sslmode=disable",
-                "postgres://a@%2Frun:5432/demo?sslmode=disable",
-            ),
+            ("postgres://a@%2Frun:5432/x?sslmode=disable", "postgres://a@%2Frun:5432/demo?sslmode=disable"),
         ] {
             assert_eq!(with_database(url, "demo").unwrap(), expected);
         }

@@ -52,11 +52,7 @@ impl Account {
     /// Postgres programs connect to or which language they speak.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command
-            .current_dir("/")
-            .process_group(0)
-            .stdin(Stdio::null())
-            .env("LC_ALL", "C");
+        command.current_dir("/").process_group(0).stdin(Stdio::null()).env("LC_ALL", "C");
         for (name, _) in env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"PG") {
                 command.env_remove(name);
@@ -78,10 +74,8 @@ impl Account {
         let Some(user) = &self.0 else {
             return Ok(());
         };
-        lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(EmbeddedPostgresError::io(
-            "give to the PostgreSQL user the directory",
-            path,
-        ))
+        lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
+            .map_err(EmbeddedPostgresError::io("give to the PostgreSQL user the directory", path))
     }
 
     /// Checks that the account can enter `directory`, with a test that runs as that account: mode

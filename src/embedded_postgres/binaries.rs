@@ -58,9 +58,7 @@ impl BinarySearch {
     pub fn find(&self, major: Option<u32>) -> Result<PathBuf, EmbeddedPostgresError> {
         let candidates = match &self.configured {
             Some(directory) if !holds_programs(directory) => {
-                return Err(EmbeddedPostgresError::ConfiguredBinariesMissing {
-                    directory: directory.clone(),
-                });
+                return Err(EmbeddedPostgresError::ConfiguredBinariesMissing { directory: directory.clone() });
             }
             Some(directory) => vec![directory.clone()],
             None => self.candidates(),
@@ -79,11 +77,7 @@ impl BinarySearch {
                 Some(major) => format!("PostgreSQL {major}, which made the data directory,"),
                 None => format!("PostgreSQL {OLDEST_MAJOR} or newer"),
             },
-            found: if rejected.is_empty() {
-                String::new()
-            } else {
-                format!(" (there is {})", rejected.join(", "))
-            },
+            found: if rejected.is_empty() { String::new() } else { format!(" (there is {})", rejected.join(", ")) },
         })
     }
 

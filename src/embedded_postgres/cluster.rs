@@ -39,8 +39,7 @@ impl Server {
             return Ok(());
         }
         let unfinished = layout.root.join(format!("{UNFINISHED}{}", std::process::id()));
-        self.make_cluster(&unfinished)
-            .inspect_err(|_| remove_unfinished(layout))?;
+        self.make_cluster(&unfinished).inspect_err(|_| remove_unfinished(layout))?;
         fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
                 EmbeddedPostgresError::unusable(&layout.root, "`data` in it is no PostgreSQL cluster")

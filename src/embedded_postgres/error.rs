@@ -96,19 +96,12 @@ pub enum EmbeddedPostgresError {
 impl EmbeddedPostgresError {
     /// A function that turns a system error into [`EmbeddedPostgresError::Io`].
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
+        move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
     /// The error for a directory that cannot be used.
     pub(super) fn unusable(directory: &Path, reason: impl Into<String>) -> Self {
-        Self::UnusableDirectory {
-            directory: directory.to_owned(),
-            reason: reason.into(),
-        }
+        Self::UnusableDirectory { directory: directory.to_owned(), reason: reason.into() }
     }
 
     /// The error for a program that ran and failed; `more` is appended to its output.
@@ -116,10 +109,6 @@ impl EmbeddedPostgresError {
         let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
         let parts = [stdout.trim(), stderr.trim(), more.trim()];
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        Self::Program {
-            program,
-            status: output.status,
-            message: parts.join("\n"),
-        }
+        Self::Program { program, status: output.status, message: parts.join("\n") }
     }
 }

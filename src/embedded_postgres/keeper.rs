@@ -31,9 +31,7 @@ const CANDIDACY: Duration = Duration::from_millis(500);
 ///
 /// If the locks in the directory cannot be taken, or the server does not stop within 60 s.
 pub fn keep(directory: &Path) -> Result<(), EmbeddedPostgresError> {
-    let root = directory
-        .canonicalize()
-        .map_err(EmbeddedPostgresError::io("find the directory", directory))?;
+    let root = directory.canonicalize().map_err(EmbeddedPostgresError::io("find the directory", directory))?;
     let layout = Layout::of(&root);
     let Some(role) = become_keeper(&layout)? else {
         return Ok(());

@@ -70,9 +70,7 @@ impl Layout {
         // itself and the socket are in directories that are closed to other accounts.
         make_directories(directory, if account.is_other() { 0o755 } else { 0o700 })
             .map_err(EmbeddedPostgresError::io("make the directory", directory))?;
-        let root = directory
-            .canonicalize()
-            .map_err(EmbeddedPostgresError::io("find the directory", directory))?;
+        let root = directory.canonicalize().map_err(EmbeddedPostgresError::io("find the directory", directory))?;
         // `pg_ctl` and `initdb` hand paths to a shell inside double quotes, unescaped.
         let unsafe_character = |c: char| c.is_control() || "\"'`$\\".contains(c);
         if root.to_str().is_none_or(|path| path.contains(unsafe_character)) {

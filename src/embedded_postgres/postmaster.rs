@@ -60,11 +60,8 @@ fn is_postmaster(pid: u32, layout: &Layout) -> bool {
 
 /// The same check where there is no `/proc`, as on macOS.
 fn ps_shows_postmaster(pid: u32, data: &Path) -> bool {
-    let listed = Command::new("ps")
-        .args(["-ww", "-o", "args=", "-p"])
-        .arg(pid.to_string())
-        .stdin(Stdio::null())
-        .output();
+    let listed =
+        Command::new("ps").args(["-ww", "-o", "args=", "-p"]).arg(pid.to_string()).stdin(Stdio::null()).output();
     listed.is_ok_and(|output| {
         let line = String::from_utf8_lossy(&output.stdout);
         line.contains("postgres") && line.contains(&*data.to_string_lossy())
@@ -165,11 +162,7 @@ pub(super) fn wait_until(
     let deadline = Instant::now() + TIME_LIMIT;
     while !condition() {
         if Instant::now() >= deadline {
-            return Err(EmbeddedPostgresError::TimedOut {
-                pid,
-                complaint,
-                log: layout.log.clone(),
-            });
+            return Err(EmbeddedPostgresError::TimedOut { pid, complaint, log: layout.log.clone() });
         }
         thread::sleep(POLL);
     }

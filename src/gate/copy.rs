@@ -45,9 +45,7 @@ struct Places {
 impl Places {
     fn of(rows: &[GateRow]) -> Self {
         let mut places = Self::default();
-        places
-            .keyed
-            .extend(rows.iter().flat_map(|row| row.keyed.iter().cloned()));
+        places.keyed.extend(rows.iter().flat_map(|row| row.keyed.iter().cloned()));
         for (place, row) in rows.iter().enumerate() {
             places.by_name.insert(row.name.clone(), place);
             if let Some(submitter) = &row.submitter {
@@ -69,9 +67,8 @@ impl Places {
     /// The gates that a submission passes; none for an unknown kind.
     fn of_submission(&self, kind: &str, submitter: Option<&str>) -> impl Iterator<Item = usize> {
         let of_kind = self.by_kind.get(kind);
-        let of_submitter = submitter
-            .filter(|_| of_kind.is_some())
-            .and_then(|submitter| self.by_submitter.get(submitter));
+        let of_submitter =
+            submitter.filter(|_| of_kind.is_some()).and_then(|submitter| self.by_submitter.get(submitter));
         of_kind.into_iter().flatten().chain(of_submitter).copied()
     }
 }
@@ -79,10 +76,8 @@ impl Places {
 impl GateCopy {
     /// Takes over the rows of a reading that began at this time.
     pub(super) fn read(&mut self, rows: Vec<GateRow>, began: Instant) {
-        let mut before: HashMap<_, _> = std::mem::take(&mut self.gates)
-            .into_iter()
-            .map(|known| (known.gate.name.clone(), known))
-            .collect();
+        let mut before: HashMap<_, _> =
+            std::mem::take(&mut self.gates).into_iter().map(|known| (known.gate.name.clone(), known)).collect();
         self.places = Places::of(&rows);
         let known = |row: GateRow| {
             let read = KnownGate::read(row, began);

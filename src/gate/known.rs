@@ -25,11 +25,7 @@ impl GateRow {
     /// How many submissions there is room for; none behind a closed gate.
     #[must_use]
     pub fn room(&self) -> i64 {
-        if self.accepting {
-            (self.high_water - self.depth).max(0)
-        } else {
-            0
-        }
+        if self.accepting { (self.high_water - self.depth).max(0) } else { 0 }
     }
 
     /// In how many seconds so many messages are served, rounded up, at least 1; `None` without a drain rate.
@@ -59,9 +55,7 @@ impl GateRow {
             };
             seconds = seconds.max(drained).max(self.still_wait.unwrap_or_default());
         }
-        seconds
-            .max(self.min_seconds)
-            .min(self.max_seconds.max(self.min_seconds))
+        seconds.max(self.min_seconds).min(self.max_seconds.max(self.min_seconds))
     }
 
     /// The room for the submissions of one node of several, once it opens.
@@ -112,12 +106,7 @@ pub(super) struct KnownGate {
 impl KnownGate {
     /// A gate of a reading that began at this time.
     pub(super) fn read(gate: GateRow, began: Instant) -> Self {
-        Self {
-            gate,
-            learned: began,
-            counted: began,
-            turns: Turns::default(),
-        }
+        Self { gate, learned: began, counted: began, turns: Turns::default() }
     }
 
     /// Completes a reading with the gate before: its turns, and its state, if a newer notification came while the

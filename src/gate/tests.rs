@@ -341,12 +341,7 @@ async fn any_closed_gate_on_the_way_refuses() {
         rows[place].accepting = false;
         let name = rows[place].name.clone();
         let gates = reading(&Script::of([Some(rows.to_vec())])).await;
-        let submissions = [
-            ("public", None),
-            ("public", Some("ann")),
-            ("direct", Some("bob")),
-            ("direct", Some("ann")),
-        ];
+        let submissions = [("public", None), ("public", Some("ann")), ("direct", Some("bob")), ("direct", Some("ann"))];
         for ((kind, submitter), refused) in submissions.into_iter().zip(refused) {
             let refusing = gates.refuse(kind, submitter).map(|refusal| refusal.gate.name);
             assert_eq!(refusing, refused.then(|| name.clone()), "{kind} of {submitter:?}");

@@ -49,11 +49,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room {
-        at_once: 3.0,
-        pace: Duration::from_millis(100),
-        most: Duration::from_secs(1),
-    };
+    const ROOM: Room = Room { at_once: 3.0, pace: Duration::from_millis(100), most: Duration::from_secs(1) };
 
     fn millis(milliseconds: u64) -> Duration {
         Duration::from_millis(milliseconds)
@@ -61,9 +57,7 @@ mod tests {
 
     /// The turns of so many callers, in milliseconds after the opening.
     fn take(turns: &mut Turns, opens_at: Instant, callers: usize) -> Vec<u128> {
-        (0..callers)
-            .map(|_| turns.take(opens_at, 1, &ROOM).as_millis())
-            .collect()
+        (0..callers).map(|_| turns.take(opens_at, 1, &ROOM).as_millis()).collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -117,10 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_pace_there_is_no_delay() {
-        let room = Room {
-            pace: Duration::ZERO,
-            ..ROOM
-        };
+        let room = Room { pace: Duration::ZERO, ..ROOM };
         let mut turns = Turns::default();
         for _ in 0..100 {
             assert_eq!(turns.take(Instant::now(), 7, &room), Duration::ZERO);

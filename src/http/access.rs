@@ -51,18 +51,12 @@ pub(super) struct Access {
 impl Access {
     /// Over the keys of this store; `required` when calls need a key even though none exists.
     pub(super) fn new(store: Store, required: bool) -> Self {
-        Self {
-            keys: Arc::new(KnownKeys::new(store, required)),
-            accepts_old: false,
-        }
+        Self { keys: Arc::new(KnownKeys::new(store, required)), accepts_old: false }
     }
 
     /// The same, for routes that are also served without the database.
     pub(super) fn with_old_keys(&self) -> Self {
-        Self {
-            keys: Arc::clone(&self.keys),
-            accepts_old: true,
-        }
+        Self { keys: Arc::clone(&self.keys), accepts_old: true }
     }
 
     /// Restricts routes to callers with this scope.
@@ -84,9 +78,7 @@ impl Access {
             None => return Err(Refusal::Foreign),
             Some(keys) => {
                 let shown = shown()?;
-                let known = keys
-                    .get(shown.id())
-                    .filter(|key| key.hash.is_of(&shown) && !key.revoked);
+                let known = keys.get(shown.id()).filter(|key| key.hash.is_of(&shown) && !key.revoked);
                 let key = known.ok_or(Refusal::Unknown)?;
                 Some(Arc::clone(key))
             }

@@ -80,9 +80,7 @@ fn read_query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Problem> {
 
 /// Answers every other path below `/v1/admin` with 404, because no kind is named `admin`.
 pub(super) fn nothing_else(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
-    routes
-        .route("/v1/admin", any(unknown_path))
-        .route("/v1/admin/{*rest}", any(unknown_path))
+    routes.route("/v1/admin", any(unknown_path)).route("/v1/admin/{*rest}", any(unknown_path))
 }
 
 /// The store; the history of the configuration records its changes under the caller's name.

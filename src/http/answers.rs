@@ -196,23 +196,13 @@ impl Ended {
 
 impl From<Ending> for Ended {
     fn from(ending: Ending) -> Self {
-        let Ending {
-            job_id,
-            state,
-            finished_at,
-            ..
-        } = ending;
+        let Ending { job_id, state, finished_at, .. } = ending;
         let status = state.into();
         let executed = ending.executed.unwrap_or(Executed::Unknown);
         match ending.error {
-            None if state == Status::Completed => Self::Succeeded(Succeeded {
-                status,
-                job_id,
-                state,
-                executed,
-                finished_at,
-                result: ending.response,
-            }),
+            None if state == Status::Completed => {
+                Self::Succeeded(Succeeded { status, job_id, state, executed, finished_at, result: ending.response })
+            }
             error => Self::Unsuccessful(Unsuccessful {
                 status,
                 job_id,

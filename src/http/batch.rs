@@ -128,9 +128,7 @@ pub(super) async fn submit_batch(
 ) -> axum::response::Result<Response> {
     headers.authorise(&caller)?;
     if headers.not_before.is_some() {
-        return Err(INVALID_HEADER
-            .because("a batch starts at once: leave out Tidegate-Not-Before")
-            .into());
+        return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before").into());
     }
     if headers.callback_url.is_some() {
         let detail = "a batch has no callback URL but its kind's: leave out Tidegate-Callback-Url";
@@ -145,11 +143,7 @@ pub(super) async fn submit_batch(
     }
 
     let (key, submitter) = (headers.idempotency_key.as_deref(), caller.submitter());
-    let submitted = api
-        .node
-        .submitter
-        .submit_batch(&kind, &payloads, key, submitter, headers.admission)
-        .await;
+    let submitted = api.node.submitter.submit_batch(&kind, &payloads, key, submitter, headers.admission).await;
     let submitted = submitted.map_err(|error| {
         api.node.metrics.submission_failed(&kind, &error);
         match error {
@@ -189,11 +183,7 @@ fn answer(
         etas.extend(ticket.eta);
     }
     let location = (job_ids.len() <= POLLED_MAX).then(|| [(LOCATION, batch_location(kind, &job_ids))]);
-    let body = Batch {
-        status: PublicStatus::Queued,
-        job_ids,
-        eta_seconds: retry_after(&etas),
-    };
+    let body = Batch { status: PublicStatus::Queued, job_ids, eta_seconds: retry_after(&etas) };
     let replayed = replayed.then_some([(REPLAYED, "true")]);
     Ok((StatusCode::ACCEPTED, replayed, location, body.eta_seconds, Json(body)).into_response())
 }
@@ -227,11 +217,8 @@ pub(super) async fn poll(api: &Api, kind: &str, caller: &Caller, ids: &[RequestI
         true => Polled::Ended(Ended::of(outlook)),
         false => Polled::InProgress(InProgress::of(&outlook)),
     });
-    let body = BatchInProgress {
-        status: PublicStatus::Queued,
-        eta_seconds: retry_after(&etas),
-        requests: requests.collect(),
-    };
+    let body =
+        BatchInProgress { status: PublicStatus::Queued, eta_seconds: retry_after(&etas), requests: requests.collect() };
     Ok((StatusCode::ACCEPTED, body.eta_seconds, Json(body)).into_response())
 }
 

@@ -138,11 +138,7 @@ async fn discard_stream(mut stream: BodyDataStream, most: usize) -> bool {
 fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         // The message ends in the line and column.
-        let class = if error.is_data() {
-            &INVALID_BODY
-        } else {
-            &MALFORMED_JSON
-        };
+        let class = if error.is_data() { &INVALID_BODY } else { &MALFORMED_JSON };
         class.because(error.to_string())
     })
 }

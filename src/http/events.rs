@@ -74,10 +74,7 @@ impl Streams {
             }
             *open += 1;
         }
-        Some(KeyShare {
-            key,
-            streams: Arc::clone(self),
-        })
+        Some(KeyShare { key, streams: Arc::clone(self) })
     }
 
     /// The next time at which whole periods have passed.
@@ -145,11 +142,7 @@ pub(super) async fn follow(
     let too_many = || OVERLOADED.because("as many streams as one API key may have at this node are open");
     let share = streams.of_key(key).ok_or_else(too_many)?;
     let permit = Arc::clone(&streams.permits).try_acquire_owned().map_err(|_| full())?;
-    let waiter = api
-        .node
-        .waiters
-        .follow(job.id, progress.transition_no)
-        .ok_or_else(full)?;
+    let waiter = api.node.waiters.follow(job.id, progress.transition_no).ok_or_else(full)?;
     let events = EventStream::events(streams, (permit, share), waiter, &extensions, known, progress);
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     Ok(([("x-accel-buffering", "no")], events).into_response())

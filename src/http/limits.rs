@@ -23,17 +23,12 @@ pub(super) struct Admission {
 impl Admission {
     pub(super) fn new(places: usize) -> Self {
         let places = places.min(Semaphore::MAX_PERMITS);
-        Self {
-            free: Arc::new(Semaphore::new(places)),
-            places,
-        }
+        Self { free: Arc::new(Semaphore::new(places)), places }
     }
 
     /// A permit, if one is free.
     pub(super) fn admit(&self) -> Option<Permit> {
-        Some(Permit {
-            _taken: Arc::clone(&self.free).try_acquire_owned().ok()?,
-        })
+        Some(Permit { _taken: Arc::clone(&self.free).try_acquire_owned().ok()? })
     }
 
     /// How many permits are taken, and how many there are.

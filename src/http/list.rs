@@ -60,13 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
-        let (mut ids, mut page) = (
-            Vec::new(),
-            PageQuery {
-                limit: LIMIT_DEFAULT,
-                ..PageQuery::default()
-            },
-        );
+        let (mut ids, mut page) = (Vec::new(), PageQuery { limit: LIMIT_DEFAULT, ..PageQuery::default() });
         let mut names = HashSet::new();
         for (name, value) in &pairs {
             if name == "id" {
@@ -79,13 +73,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
                 return Err(INVALID_PARAMETER.because(format!("{name} occurs twice")));
             }
         }
-        let query = Self {
-            ids,
-            statuses: page.statuses,
-            since: page.since,
-            before: page.before,
-            limit: page.limit,
-        };
+        let query = Self { ids, statuses: page.statuses, since: page.since, before: page.before, limit: page.limit };
         if query.ids.len() > batch::POLLED_MAX {
             let detail = format!("id names 1 to {} requests, not {}", batch::POLLED_MAX, query.ids.len());
             return Err(INVALID_PARAMETER.because(detail));

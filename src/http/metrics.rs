@@ -74,11 +74,7 @@ impl NodeMetrics {
         Self {
             routes: routes.collect(),
             statistics: Statistics::new(store.clone()),
-            submissions: PerKind::new(
-                metrics.clone(),
-                &SUBMISSIONS,
-                &["accepted", "replayed", "refused", "failed"],
-            ),
+            submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, &["accepted", "replayed", "refused", "failed"]),
             polls: PerKind::new(metrics.clone(), &POLLS, &["in_progress", "ended"]),
             recent_polls: Mutex::default(),
             refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, &["copy", "database"]),
@@ -131,8 +127,7 @@ impl NodeMetrics {
     /// caller comes when the last of them is expected to be ready.
     pub(super) fn found(&self, outlook: &Outlook) {
         let ended = outlook.status.is_terminal();
-        self.polls
-            .count(&outlook.kind, if ended { "ended" } else { "in_progress" });
+        self.polls.count(&outlook.kind, if ended { "ended" } else { "in_progress" });
     }
 
     /// Counts a poll that is answered with this outlook.
@@ -157,11 +152,7 @@ impl NodeMetrics {
         for (metric, labels, value) in [
             (&HTTP_IN_FLIGHT, None, taken),
             (&HTTP_IN_FLIGHT_MAX, None, places),
-            (
-                &WAITING_CALLERS,
-                Some(("how", "held")),
-                waiting.waiters - waiting.following,
-            ),
+            (&WAITING_CALLERS, Some(("how", "held")), waiting.waiters - waiting.following),
             (&WAITING_CALLERS, Some(("how", "stream")), waiting.following),
             (&WAITING_CALLERS_MAX, None, self.waiters.places()),
         ] {

@@ -172,9 +172,9 @@ impl Node {
         let submitted = submitted.inspect_err(|error| self.metrics.submission_failed(kind, error))?;
         self.metrics.submitted(kind, &submitted);
         Ok(match submitted {
-            Submitted::Refused { retry_after } => Submitted::Refused {
-                retry_after: self.gates.in_turn(kind, submitter, retry_after, 1),
-            },
+            Submitted::Refused { retry_after } => {
+                Submitted::Refused { retry_after: self.gates.in_turn(kind, submitter, retry_after, 1) }
+            }
             submitted => submitted,
         })
     }
@@ -196,10 +196,7 @@ impl Node {
     /// A permit to read requests by their ids; `None`: there was none for as long as a call waits for a connection.
     pub(super) async fn lookup(&self, store: &Store) -> Option<SemaphorePermit<'_>> {
         let time_limit = store.pool_options().get_acquire_timeout();
-        tokio::time::timeout(time_limit, self.lookups.acquire())
-            .await
-            .ok()?
-            .ok()
+        tokio::time::timeout(time_limit, self.lookups.acquire()).await.ok()?.ok()
     }
 
     /// Where this node counts. [`Metrics::install`] adds what other crates of the program count.

@@ -80,9 +80,7 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
     let components = document.components.get_or_insert_default();
     let description =
         "An API key. Operations name the scope that the key needs. Calls need no key as long as none has been created.";
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some(description));
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description));
     components.schemas.extend(refusals::schemas());
     components.add_security_scheme(API_KEY, SecurityScheme::Http(bearer.build()));
     for operation in document.paths.paths.values_mut().flat_map(operations) {
@@ -97,10 +95,7 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
         // The connection sends these without a body, before a handler gets the request.
         let responses = &mut operation.responses.responses;
         responses.insert("414".to_owned(), Response::new("The URI is too long").into());
-        responses.insert(
-            "431".to_owned(),
-            Response::new("The head of the request is too large").into(),
-        );
+        responses.insert("431".to_owned(), Response::new("The head of the request is too large").into());
     }
     document
 }
@@ -138,9 +133,7 @@ fn headers(status: &str, gated: bool, parameters: &[&str]) -> Vec<(String, Heade
     .into_iter()
     .filter(|(applies, ..)| *applies)
     .map(|(_, name, schema, description)| {
-        let header = HeaderBuilder::new()
-            .schema(schema.clone())
-            .description(Some(description));
+        let header = HeaderBuilder::new().schema(schema.clone()).description(Some(description));
         (name.to_owned(), header.build())
     })
     .collect()

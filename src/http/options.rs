@@ -35,9 +35,7 @@ pub struct HttpOptions {
 
 fn wait_max(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().ok().filter(|seconds| *seconds <= 86_400);
-    seconds
-        .map(Duration::from_secs)
-        .ok_or("not a number of seconds from 0 to 86400")
+    seconds.map(Duration::from_secs).ok_or("not a number of seconds from 0 to 86400")
 }
 
 impl Default for HttpOptions {

@@ -15,9 +15,7 @@ pub(super) fn is_local(headers: &HeaderMap) -> bool {
         values.all(|value| value.to_str().ok().and_then(is_local).unwrap_or(false))
     };
     all("host", |host| Some(names_this_machine(&host.parse().ok()?)))
-        && all("origin", |origin| {
-            Some(names_this_machine(origin.parse::<Uri>().ok()?.authority()?))
-        })
+        && all("origin", |origin| Some(names_this_machine(origin.parse::<Uri>().ok()?.authority()?)))
         && all("sec-fetch-site", |site| Some(matches!(site, "same-origin" | "none")))
 }
 
@@ -38,9 +36,7 @@ mod tests {
     use super::*;
 
     fn local(pairs: &[(&str, &str)]) -> bool {
-        let pairs = pairs
-            .iter()
-            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let pairs = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         is_local(&pairs.collect())
     }
 

@@ -126,7 +126,5 @@ pub(super) fn batch_location(kind: &str, ids: &[RequestId]) -> String {
 pub(super) async fn parameter<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
     let parameters = RawPathParams::from_request_parts(parts, state).await.ok();
     let value = parameters.iter().flatten().find(|(key, _)| *key == name);
-    value
-        .map(|(_, value)| value.to_owned())
-        .ok_or_else(|| UNKNOWN_KIND.because("the path is not UTF-8"))
+    value.map(|(_, value)| value.to_owned()).ok_or_else(|| UNKNOWN_KIND.because("the path is not UTF-8"))
 }

@@ -71,9 +71,7 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<
     job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
         Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE
-            .because(format!(
-                "the request is {status}; only a request that waits or is being sent can be cancelled"
-            ))
+            .because(format!("the request is {status}; only a request that waits or is being sent can be cancelled"))
             .of(status)),
         Cancelled::Unknown => Err(unknown(job.id)),
         // It may have ended meanwhile.

@@ -15,10 +15,7 @@ pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
         .flat_map(|value| split(value, ','))
         .find_map(|preference| {
             // After a semicolon come parameters of the preference; `wait` has none.
-            let (name, value) = split(preference, ';')
-                .next()?
-                .split_once('=')
-                .unwrap_or((preference, ""));
+            let (name, value) = split(preference, ';').next()?.split_once('=').unwrap_or((preference, ""));
             name.trim().eq_ignore_ascii_case("wait").then(|| seconds(value.trim()))
         })?
 }

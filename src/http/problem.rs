@@ -85,13 +85,7 @@ pub struct Problem {
 impl Class {
     /// A problem of this class.
     pub(super) fn because(&'static self, detail: impl Into<String>) -> Problem {
-        Problem {
-            class: self,
-            detail: detail.into(),
-            retry_after: self.retry_after,
-            state: None,
-            gate: None,
-        }
+        Problem { class: self, detail: detail.into(), retry_after: self.retry_after, state: None, gate: None }
     }
 
     /// The body of an answer.

@@ -95,14 +95,10 @@ pub(super) async fn resolve(
             )));
         }
         Resolved::NotUnresolved(status) => {
-            return Err(ILLEGAL_STATE.because(format!(
-                "the request is {status}, and nothing about its sends is unknown"
-            )));
+            return Err(
+                ILLEGAL_STATE.because(format!("the request is {status}, and nothing about its sends is unknown"))
+            );
         }
     };
-    Ok(JsonAnswer(ResolvedJob {
-        outcome,
-        job_id,
-        executed,
-    }))
+    Ok(JsonAnswer(ResolvedJob { outcome, job_id, executed }))
 }

@@ -152,11 +152,7 @@ async fn store(api: &Api, response: Response) -> Result<HttpResponse, Problem> {
         api.moved(id, status);
     }
     let early = responded.outcome == "early";
-    let answer = axum::Json(Responded {
-        outcome: responded.outcome,
-        job_id: responded.id,
-        state: responded.status,
-    });
+    let answer = axum::Json(Responded { outcome: responded.outcome, job_id: responded.id, state: responded.status });
     Ok(if early {
         // The sender need not repeat the call; every 202 has the header.
         (StatusCode::ACCEPTED, RetryAfter::SOON, answer).into_response()

@@ -10,9 +10,7 @@ use crate::api_key::Scope;
 
 /// Submissions, whose answers state the room behind the gate.
 pub(super) fn submissions() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(submit::submit))
-        .routes(routes!(batch::submit_batch))
+    OpenApiRouter::new().routes(routes!(submit::submit)).routes(routes!(batch::submit_batch))
 }
 
 /// The other calls of submitters.
@@ -38,9 +36,7 @@ pub(super) fn monitoring() -> OpenApiRouter<Arc<Api>> {
 
 /// Health checks. They need no key and count against no limit, because they matter most when the node is at its limit.
 pub(super) fn health() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
+    OpenApiRouter::new().routes(routes!(health::live)).routes(routes!(health::ready))
 }
 
 /// The document, which needs no key.

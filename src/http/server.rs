@@ -71,15 +71,10 @@ pub async fn serve_within(
     let permits = Arc::new(Semaphore::new(options.connection_limit.min(Semaphore::MAX_PERMITS)));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     let refusing = Router::new().fallback(refuse);
-    let refusal_options = ConnectionOptions {
-        idle_timeout: REFUSAL_TIME,
-        write_timeout: REFUSAL_TIME,
-        ..options.clone()
-    };
+    let refusal_options =
+        ConnectionOptions { idle_timeout: REFUSAL_TIME, write_timeout: REFUSAL_TIME, ..options.clone() };
     // Waiting calls are answered at shutdown.
-    let router = router
-        .layer(Extension(Shutdown(shutdown.clone())))
-        .layer(middleware::from_fn(require_host));
+    let router = router.layer(Extension(Shutdown(shutdown.clone()))).layer(middleware::from_fn(require_host));
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -107,10 +102,7 @@ pub async fn serve_within(
 
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(options.grace, finished).await.is_err() {
-        tracing::warn!(
-            connections = connections.len(),
-            "closing connections whose requests are unfinished"
-        );
+        tracing::warn!(connections = connections.len(), "closing connections whose requests are unfinished");
         connections.shutdown().await;
     }
     Ok(())

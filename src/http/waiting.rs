@@ -32,10 +32,7 @@ pub(super) struct Shutdown(pub(super) CancellationToken);
 impl Shutdown {
     /// The server's token; without a server, one that is never cancelled.
     pub(super) fn of(extensions: &Extensions) -> CancellationToken {
-        extensions
-            .get()
-            .map(|Self(shutdown)| shutdown.clone())
-            .unwrap_or_default()
+        extensions.get().map(|Self(shutdown)| shutdown.clone()).unwrap_or_default()
     }
 }
 
@@ -117,9 +114,7 @@ impl Wait {
 
     /// Adds to an answer the wait in force.
     pub(super) fn applied(&self, answer: impl IntoResponse) -> Response {
-        let applied = self
-            .time
-            .map(|time| [("preference-applied", format!("wait={}", time.as_secs()))]);
+        let applied = self.time.map(|time| [("preference-applied", format!("wait={}", time.as_secs()))]);
         (applied, answer).into_response()
     }
 }

@@ -36,9 +36,7 @@ pub(crate) fn objection(json: &[u8]) -> Option<String> {
                 }
                 unfolded += exponent;
                 if unfolded > UNFOLDED_MAX {
-                    return Some(format!(
-                        "written out, its numbers have more than {UNFOLDED_MAX} digits more"
-                    ));
+                    return Some(format!("written out, its numbers have more than {UNFOLDED_MAX} digits more"));
                 }
             }
             _ => {}
@@ -67,9 +65,7 @@ fn exponent(bytes: &[u8]) -> u32 {
     digits
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
-        .fold(0, |exponent: u32, digit| {
-            exponent.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
-        })
+        .fold(0, |exponent: u32, digit| exponent.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
 }
 
 #[cfg(test)]
@@ -78,11 +74,9 @@ mod tests {
 
     #[test]
     fn ordinary_json_is_taken() {
-        for json in [
-            r#"{"a": [1, -2.5e10, 1E-308, true, false, null], "e9999": "1e9999 [[["}"#,
-            r#""\"[[[ 1e999 \\""#,
-            "1e308",
-        ] {
+        for json in
+            [r#"{"a": [1, -2.5e10, 1E-308, true, false, null], "e9999": "1e9999 [[["}"#, r#""\"[[[ 1e999 \\""#, "1e308"]
+        {
             assert_eq!(objection(json.as_bytes()), None, "{json}");
         }
     }

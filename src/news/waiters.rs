@@ -111,12 +111,7 @@ impl Waiters {
     /// Over this store, for this many at once at most.
     #[must_use]
     pub fn new(store: Store, places: usize) -> Self {
-        Self(Arc::new(Shared {
-            store,
-            places,
-            state: Mutex::default(),
-            poll_soon: Notify::new(),
-        }))
+        Self(Arc::new(Shared { store, places, state: Mutex::default(), poll_soon: Notify::new() }))
     }
 
     /// Waits for a request's end; `None` when as many wait as may.
@@ -166,11 +161,8 @@ impl Waiters {
         state.following += usize::from(follows);
         // It may have moved since the caller read its outlook.
         state.fresh.insert(id);
-        let awaited = state.awaited.entry(id).or_insert_with(|| Awaited {
-            waiting: 0,
-            known,
-            reports: watch::Sender::default(),
-        });
+        let awaited =
+            state.awaited.entry(id).or_insert_with(|| Awaited { waiting: 0, known, reports: watch::Sender::default() });
         awaited.waiting += 1;
         if awaited.known != known {
             // Another waiter has another transition: the next poll reports to both.
@@ -183,13 +175,7 @@ impl Waiters {
         }
         drop(state);
         self.0.poll_soon.notify_one();
-        Some(Waiter {
-            waiters: self.clone(),
-            id,
-            follows,
-            reports,
-            seen,
-        })
+        Some(Waiter { waiters: self.clone(), id, follows, reports, seen })
     }
 
     /// Asks for announcements and polls, as long as callers wait.
@@ -287,9 +273,7 @@ impl State {
     /// Whether announcements of all moves are needed; `None` when no callers wait or they were asked for recently.
     fn announcements_to_ask_for(&mut self, now: Instant) -> Option<bool> {
         let moves = self.following > 0;
-        let asked = self
-            .asked
-            .filter(|(at, of_moves)| now < *at + ASK_PERIOD && *of_moves >= moves);
+        let asked = self.asked.filter(|(at, of_moves)| now < *at + ASK_PERIOD && *of_moves >= moves);
         (self.waiting > 0 && asked.is_none()).then(|| {
             self.asked = Some((now, moves));
             moves

@@ -22,12 +22,7 @@ pub struct NodeArgs {
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
     /// pooler in session mode [default: the database]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDEGATE_LISTEN_DATABASE_URL",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", env = "TIDEGATE_LISTEN_DATABASE_URL", hide_env_values = true)]
     listen_database_url: Option<String>,
     /// The most webhooks that this node delivers at once; 0: none
     #[arg(long, default_value_t = webhook::Options::default().concurrency)]
@@ -57,9 +52,7 @@ impl NodeArgs {
     /// When the URL to listen at is none.
     pub fn options(&self, database_url: &str) -> anyhow::Result<NodeOptions> {
         let listen_url = self.listen_database_url.as_deref().unwrap_or(database_url);
-        let options = NodeOptions::default()
-            .listen_url(listen_url)
-            .context("check --listen-database-url")?;
+        let options = NodeOptions::default().listen_url(listen_url).context("check --listen-database-url")?;
         let options = options.http(self.http.clone()).connections(self.of_connections.clone());
         Ok(options.webhooks(self.webhooks))
     }

@@ -53,9 +53,7 @@ fn object_of(name: &str, sql: &str, schema: &str) -> Option<String> {
             Some(made(sort, name).unwrap_or_else(|| format!("{sort} {schema}.{name}")))
         }
         Some(_) => None,
-        None => ["function", "procedure", "view"]
-            .into_iter()
-            .find_map(|sort| made(sort, name)),
+        None => ["function", "procedure", "view"].into_iter().find_map(|sort| made(sort, name)),
     }
 }
 

@@ -31,10 +31,8 @@ impl Session {
     /// Why this user may not be the one who makes objects in the schemas. An owner can replace what others have made in
     /// its schema, and so would get the rights of a user who calls that.
     async fn strange_owner(&mut self, sets: &[&Migrations]) -> Result<Option<String>, MigrateError> {
-        let names: Vec<String> = sets
-            .iter()
-            .flat_map(|set| [set.schema.to_owned(), format!("{}_internal", set.schema)])
-            .collect();
+        let names: Vec<String> =
+            sets.iter().flat_map(|set| [set.schema.to_owned(), format!("{}_internal", set.schema)]).collect();
         let found = sqlx::query_scalar(
             "select format('schema %I belongs to %I, and this is a session of %I: migrate as %2$I', n.nspname, o.rolname, current_user)
              from pg_namespace as n
@@ -86,12 +84,7 @@ impl Session {
         .await?;
         later.map_or(Ok(()), |(build, applied)| {
             let (schema, own) = (set.schema, set.build);
-            Err(MigrateError::Downgrade {
-                schema,
-                build,
-                applied,
-                own,
-            })
+            Err(MigrateError::Downgrade { schema, build, applied, own })
         })
     }
 }

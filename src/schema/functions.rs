@@ -113,11 +113,7 @@ impl Session {
             let applied = if drops {
                 apply_or_replace(&mut transaction, &statements, &order::made_by(sql, schema)).await
             } else {
-                transaction
-                    .execute(statements.as_str())
-                    .await
-                    .map(drop)
-                    .map_err(Into::into)
+                transaction.execute(statements.as_str()).await.map(drop).map_err(Into::into)
             };
             applied.map_err(|source| MigrateError::Sql { schema, file, source })?;
         }
@@ -129,10 +125,7 @@ impl Session {
              set fingerprint = excluded.fingerprint, version = excluded.version, checks = excluded.checks,
                build = excluded.build, objects = excluded.objects, applied_at = clock_timestamp()";
         let stored = sqlx::query(state).bind(schema).bind(set.fingerprint());
-        let stored = stored
-            .bind(env!("CARGO_PKG_VERSION"))
-            .bind(set.checks())
-            .bind(set.build);
+        let stored = stored.bind(env!("CARGO_PKG_VERSION")).bind(set.checks()).bind(set.build);
         stored.execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }
@@ -140,14 +133,9 @@ impl Session {
 
 /// Drops what another version has made, and names what stays.
 async fn drop_leftovers(session: &mut PgConnection) -> Result<(), MigrateError> {
-    let left: Vec<String> = sqlx::query_scalar("select tidegate_internal.drop_leftovers()")
-        .fetch_all(session)
-        .await?;
+    let left: Vec<String> = sqlx::query_scalar("select tidegate_internal.drop_leftovers()").fetch_all(session).await?;
     for object in left {
-        tracing::warn!(
-            object,
-            "not of this version, and stays: it has another owner, or other objects need it"
-        );
+        tracing::warn!(object, "not of this version, and stays: it has another owner, or other objects need it");
     }
     Ok(())
 }

@@ -39,13 +39,7 @@ impl Migrations {
     #[must_use]
     pub fn new(schema: &'static str) -> Self {
         let (files, functions, checks) = Default::default();
-        Self {
-            schema,
-            files,
-            functions,
-            checks,
-            build: 0,
-        }
+        Self { schema, files, functions, checks, build: 0 }
     }
 
     /// The number of this build of the SQL: higher than that of any earlier build. A program does not replace the functions
@@ -88,9 +82,7 @@ impl Migrations {
             let version = version.and_then(|(version, _)| version.parse().ok());
             version.map(|version| Migration { version, name, sql }).ok_or_else(|| {
                 let schema = self.schema;
-                MigrateError::Unfit(format!(
-                    "the migration {name} of schema {schema} has no name of the form V1__NAME"
-                ))
+                MigrateError::Unfit(format!("the migration {name} of schema {schema} has no name of the form V1__NAME"))
             })
         };
         let mut migrations = self.files.iter().map(migration).collect::<Result<Vec<_>, _>>()?;
@@ -101,9 +93,7 @@ impl Migrations {
     /// Refuses a program's schema that SQL cannot name as it stands, or that is Tidegate's.
     pub(super) fn check_name(&self) -> Result<(), MigrateError> {
         let name = self.schema;
-        let is_plain = name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
         let is_taken = ["tidegate", "pgmq", "pg_"].iter().any(|taken| name.starts_with(taken));
         if is_plain && !is_taken && name.starts_with(|c: char| !c.is_ascii_digit()) {
             return Ok(());

@@ -27,9 +27,7 @@ pub(super) fn made_by(sql: &str, schema: &str) -> Vec<String> {
     let code = without_bodies(sql);
     let made = code.split("create or replace ").skip(1).filter_map(|statement| {
         let mut words = statement.split_whitespace();
-        words
-            .next()
-            .filter(|sort| matches!(*sort, "function" | "procedure" | "view"))?;
+        words.next().filter(|sort| matches!(*sort, "function" | "procedure" | "view"))?;
         let name = words.next()?.split('(').next()?;
         let (of, _) = name.split_once('.')?;
         (of.strip_suffix("_internal").unwrap_or(of) == schema).then(|| name.to_owned())
@@ -135,10 +133,7 @@ mod tests {
 
         let order = paths(files.chain([("d/late.sql", late)]).collect()).join(" ");
 
-        assert_eq!(
-            order,
-            "c/z.sql b/later.sql a/first.sql d/late.sql e/never.sql a/guard.sql all.sql"
-        );
+        assert_eq!(order, "c/z.sql b/later.sql a/first.sql d/late.sql e/never.sql a/guard.sql all.sql");
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl Session {
 
     /// Lets the session's SQL make no group role.
     pub(super) async fn make_no_role(&mut self) -> Result<(), MigrateError> {
-        self.batch("select set_config('tidegate.roles', 'existing', false)")
-            .await
+        self.batch("select set_config('tidegate.roles', 'existing', false)").await
     }
 
     /// Whether the database keeps what `migrate` has made: those of early versions do not.
@@ -122,9 +121,8 @@ impl Session {
         if !self.exists(&history).await? {
             return Ok(pending);
         }
-        let applied: Vec<(i32, String)> = sqlx::query_as(&format!("select version, checksum from {history}"))
-            .fetch_all(&mut self.connection)
-            .await?;
+        let applied: Vec<(i32, String)> =
+            sqlx::query_as(&format!("select version, checksum from {history}")).fetch_all(&mut self.connection).await?;
         for (version, checksum) in applied {
             let known = pending.iter().position(|migration| migration.version == version);
             let known = known.map(|place| pending.remove(place));
@@ -204,10 +202,7 @@ impl Session {
     pub(super) async fn lock(&mut self) -> Result<(), MigrateError> {
         let began = Instant::now();
         let mut told = None;
-        while !self
-            .value::<bool>(&format!("select pg_try_advisory_lock({LOCK_KEY})"))
-            .await?
-        {
+        while !self.value::<bool>(&format!("select pg_try_advisory_lock({LOCK_KEY})")).await? {
             let holder: Option<(bool, String)> = sqlx::query_as(
                 "select a.application_name = $1, format('process %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text, '?'))
                  from pg_locks as l
@@ -221,9 +216,7 @@ impl Session {
             .await?;
             if let Some((is_migrate, holder)) = holder {
                 if !is_migrate && began.elapsed() >= RETRY_LIMIT {
-                    return Err(MigrateError::Locked(format!(
-                        "{holder}, with the advisory lock of `migrate`"
-                    )));
+                    return Err(MigrateError::Locked(format!("{holder}, with the advisory lock of `migrate`")));
                 }
                 if told.as_ref() != Some(&holder) {
                     tracing::warn!(holder, "waiting for the advisory lock of `migrate`");
@@ -246,8 +239,7 @@ impl Session {
     }
 
     pub(super) async fn has_pgmq_extension(&mut self) -> Result<bool, MigrateError> {
-        self.value("select exists (select from pg_extension where extname = 'pgmq')")
-            .await
+        self.value("select exists (select from pg_extension where extname = 'pgmq')").await
     }
 
     pub(super) async fn value<T>(&mut self, sql: &str) -> Result<T, MigrateError>

@@ -57,10 +57,7 @@ pub struct Hedging {
 impl FromRow<'_, PgRow> for Claimed {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
         let mut columns = Columns::of(row);
-        let lease = Lease {
-            token: columns.next()?,
-            id: columns.next()?,
-        };
+        let lease = Lease { token: columns.next()?, id: columns.next()? };
         let id = RequestId(lease.id);
         Ok(Self {
             lease,
@@ -90,11 +87,7 @@ impl Phases {
     pub(super) fn read(columns: &mut Columns<'_>) -> sqlx::Result<Option<Self>> {
         let [connect, first_byte, body] = [columns.length()?, columns.length()?, columns.length()?];
         let all = connect.zip(first_byte).zip(body);
-        Ok(all.map(|((connect, first_byte), body)| Self {
-            connect,
-            first_byte,
-            body,
-        }))
+        Ok(all.map(|((connect, first_byte), body)| Self { connect, first_byte, body }))
     }
 }
 
@@ -112,10 +105,7 @@ impl Slot {
     fn reserved(reserved_at_us: Option<i64>, send_in_us: Option<i64>) -> Option<Self> {
         let (reserved_at_us, send_in_us) = reserved_at_us.zip(send_in_us)?;
         let send_in = Duration::from_micros(send_in_us.try_into().unwrap_or_default());
-        Some(Self {
-            reserved_at_us,
-            send_in,
-        })
+        Some(Self { reserved_at_us, send_in })
     }
 }
 
@@ -132,10 +122,7 @@ impl<P> Request<P> {
     /// The lease under which a stage has the request.
     #[must_use]
     pub const fn lease(&self) -> Lease {
-        Lease {
-            token: self.lease_token,
-            id: self.id.0,
-        }
+        Lease { token: self.lease_token, id: self.id.0 }
     }
 }
 

@@ -53,9 +53,7 @@ column_type!(Executed, String, |word| word.parse());
 column_type!(Scope, String, |word| word.parse());
 column_type!(BestCase, String, |word| word.parse());
 column_type!(JsonText, Json<Self>, |Json(json)| Ok::<_, Infallible>(json));
-column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(
-    u64::try_from(seconds).unwrap_or_default()
-)));
+column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(u64::try_from(seconds).unwrap_or_default())));
 column_type!(KeyHash, Vec<u8>, |bytes| bytes
     .try_into()
     .map(Self)
@@ -82,9 +80,7 @@ impl Encode<'_, Postgres> for JsonText {
 /// A time in a column of milliseconds; the database stores none below 0.
 pub(super) struct Milliseconds(Duration);
 
-column_type!(Milliseconds, i32, |number| Ok::<_, Infallible>(Self(
-    from_milliseconds(number)
-)));
+column_type!(Milliseconds, i32, |number| Ok::<_, Infallible>(Self(from_milliseconds(number))));
 
 impl From<Milliseconds> for Duration {
     fn from(Milliseconds(duration): Milliseconds) -> Self {

@@ -38,10 +38,7 @@ pub struct ConfigSetting {
     #[cfg_attr(feature = "server", schema(required))]
     pub unit: Option<String>,
     /// The type of the value.
-    #[cfg_attr(
-        feature = "server",
-        schema(pattern = "^(number|boolean|text|interval|list|backoff)$")
-    )]
+    #[cfg_attr(feature = "server", schema(pattern = "^(number|boolean|text|interval|list|backoff)$"))]
     pub r#type: String,
     /// Its subject, such as `queue tx`.
     pub subject: String,

@@ -78,9 +78,7 @@ impl Connections {
     /// The connection that was used last, else one of the pool; no later than the pool's own limit.
     pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
         let patience = pool.options().get_acquire_timeout();
-        tokio::time::timeout(patience, self.take_one(pool))
-            .await
-            .map_err(|_| sqlx::Error::PoolTimedOut)?
+        tokio::time::timeout(patience, self.take_one(pool)).await.map_err(|_| sqlx::Error::PoolTimedOut)?
     }
 
     async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection> {
@@ -107,12 +105,7 @@ impl Connections {
         self.watched.get_or_init(|| self.give_back_at_close(pool));
         let inner = pool.acquire().await?;
         let now = Instant::now();
-        Ok(Connection {
-            inner,
-            server,
-            taken: now,
-            answered: now,
-        })
+        Ok(Connection { inner, server, taken: now, answered: now })
     }
 
     /// A free connection, or else counts its caller as waiting.

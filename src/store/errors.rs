@@ -76,11 +76,7 @@ impl DatabaseErrors {
         if let Some((since, failed)) = *away
             && failed.elapsed() >= RECOVERED_AFTER
         {
-            tracing::warn!(
-                database = address(pool),
-                away_s = since.elapsed().as_secs(),
-                "the database is back"
-            );
+            tracing::warn!(database = address(pool), away_s = since.elapsed().as_secs(), "the database is back");
             *away = None;
             self.is_away.store(false, Ordering::Relaxed);
         }

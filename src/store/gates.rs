@@ -168,11 +168,7 @@ impl GateRow {
     /// Its name for callers. A submitter's name may have any characters, and the submitter knows it.
     #[must_use]
     pub fn public_name(&self) -> &str {
-        if self.submitter.is_some() {
-            "submitter"
-        } else {
-            &self.name
-        }
+        if self.submitter.is_some() { "submitter" } else { &self.name }
     }
 }
 

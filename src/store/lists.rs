@@ -122,17 +122,10 @@ impl Store {
             &query.kind, query.states(), query.since, query.before, &query.submitter,
             query.limit, &query.queue, query.until
         ))?;
-        let next = rows
-            .first()
-            .map(|row| row.try_get("next_before"))
-            .transpose()?
-            .flatten();
+        let next = rows.first().map(|row| row.try_get("next_before")).transpose()?.flatten();
         // A row without an id carries only the beginning of the next page.
         let requests = rows.iter().filter(|row| !matches!(row.try_get("id"), Ok(None::<Uuid>)));
-        Ok(Page {
-            requests: requests.map(ListedRequest::from_row).collect::<sqlx::Result<_>>()?,
-            next,
-        })
+        Ok(Page { requests: requests.map(ListedRequest::from_row).collect::<sqlx::Result<_>>()?, next })
     }
     /// The requests that have waited longest, of all queues or of one: `tidegate.first_waiting`.
     ///

@@ -78,10 +78,7 @@ impl Store {
         let (ids, numbers) = columns(known);
         let rows: Vec<(RequestId, Option<i32>, Option<Status>)> =
             run!(self, fetch_all query_as "moved_since.sql"(ids, numbers))?;
-        let seen = |(id, number, status): (_, Option<_>, _)| Seen {
-            id,
-            at: number.zip(status),
-        };
+        let seen = |(id, number, status): (_, Option<_>, _)| Seen { id, at: number.zip(status) };
         Ok(rows.into_iter().map(seen).collect())
     }
 

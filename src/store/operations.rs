@@ -201,9 +201,7 @@ impl Store {
     pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>> {
         let rows: Vec<(Stage, Option<String>, Option<bool>)> = run!(self, fetch_all query_as "queue_kinds.sql"(queue))?;
         let stage = rows.first().map(|(stage, _, _)| *stage);
-        let kinds = rows
-            .into_iter()
-            .filter_map(|(_, name, exactly_once)| name.zip(exactly_once));
+        let kinds = rows.into_iter().filter_map(|(_, name, exactly_once)| name.zip(exactly_once));
         let kinds = kinds.map(|(name, exactly_once)| KindOfQueue { name, exactly_once });
         Ok(stage.map(|stage| (stage, kinds.collect())))
     }

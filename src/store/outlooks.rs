@@ -32,9 +32,7 @@ impl Eta {
     #[must_use]
     pub fn last(etas: &[Self]) -> Option<Self> {
         let all_observed = etas.iter().all(|eta| eta.p50.is_some());
-        let last = etas
-            .iter()
-            .max_by_key(|eta| (eta.p50.filter(|_| all_observed), eta.retry_after));
+        let last = etas.iter().max_by_key(|eta| (eta.p50.filter(|_| all_observed), eta.retry_after));
         last.copied()
     }
 
@@ -87,10 +85,7 @@ pub struct Outlook {
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(dead_code, reason = "only the HTTP API asks who may read it")
-    )]
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the HTTP API asks who may read it"))]
     pub(crate) is_shared: bool,
     /// The request as which it was submitted again, after it had failed.
     pub redriven_as: Option<RequestId>,

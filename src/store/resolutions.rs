@@ -80,10 +80,7 @@ pub struct Ask {
 
 impl FromRow<'_, PgRow> for Ask {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
-        Ok(Self {
-            of: Search::from_row(row)?,
-            reference: row.try_get("reference")?,
-        })
+        Ok(Self { of: Search::from_row(row)?, reference: row.try_get("reference")? })
     }
 }
 

@@ -30,22 +30,12 @@ pub struct Settle<T> {
 impl<T> Settle<T> {
     /// An outcome without figures of its call.
     pub const fn new(lease: Lease, outcome: T) -> Self {
-        Self {
-            lease,
-            outcome,
-            took: None,
-            hedges: 0,
-        }
+        Self { lease, outcome, took: None, hedges: 0 }
     }
 
     /// The same call with another outcome.
     pub(crate) const fn with<U>(&self, outcome: U) -> Settle<U> {
-        Settle {
-            lease: self.lease,
-            outcome,
-            took: self.took,
-            hedges: self.hedges,
-        }
+        Settle { lease: self.lease, outcome, took: self.took, hedges: self.hedges }
     }
 }
 
@@ -97,9 +87,7 @@ type Columns = (Vec<i64>, Vec<Uuid>, Vec<Option<i32>>, Vec<i32>);
 /// The columns that all settles have.
 fn columns<T>(settles: &[Settle<T>]) -> Columns {
     let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
-    let row = |Settle {
-                   lease, took, hedges, ..
-               }: &Settle<T>| {
+    let row = |Settle { lease, took, hedges, .. }: &Settle<T>| {
         let hedges = i32::try_from(*hedges).unwrap_or(i32::MAX);
         (lease.token, lease.id, took.map(milliseconds), hedges)
     };
@@ -195,9 +183,7 @@ impl Store {
     ///
     /// A response that cannot be stored, a database error.
     pub async fn settle_receipt<T: Borrow<Receipt>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
-        settles
-            .iter()
-            .try_for_each(|settle| check_response(settle.outcome.borrow()))?;
+        settles.iter().try_for_each(|settle| check_response(settle.outcome.borrow()))?;
         run!(self, receipt_query(queue, settles), fetch_all)
     }
 
@@ -214,9 +200,7 @@ impl Store {
         queue: &str,
         settles: &[Settle<R>],
     ) -> Result<Vec<Moved>> {
-        settles
-            .iter()
-            .try_for_each(|settle| check_response(settle.outcome.borrow()))?;
+        settles.iter().try_for_each(|settle| check_response(settle.outcome.borrow()))?;
         let moved = receipt_query(queue, settles).fetch_all(transaction).await;
         self.errors.record(moved.map_err(StoreError::from), &self.pool)
     }
@@ -254,8 +238,6 @@ impl Store {
         if now.as_deref() == Some(begun) {
             return Ok(());
         }
-        Err(StoreError::Misuse(
-            "the effect has ended the transaction of its receipt".to_owned(),
-        ))
+        Err(StoreError::Misuse("the effect has ended the transaction of its receipt".to_owned()))
     }
 }

@@ -130,16 +130,9 @@ impl FromRow<'_, PgRow> for Submitted {
     fn from_row(row: &PgRow) -> sqlx::Result<Self> {
         let (Some(id), Some(status)) = (row.try_get("id")?, row.try_get("status")?) else {
             let retry_after: Option<_> = row.try_get("retry_after_seconds")?;
-            return Ok(Self::Refused {
-                retry_after: retry_after.unwrap_or(RetryAfter::SOON),
-            });
+            return Ok(Self::Refused { retry_after: retry_after.unwrap_or(RetryAfter::SOON) });
         };
-        let ticket = Ticket {
-            id,
-            status,
-            position: row.try_get("queue_position")?,
-            eta: Eta::from_row(row, status)?,
-        };
+        let ticket = Ticket { id, status, position: row.try_get("queue_position")?, eta: Eta::from_row(row, status)? };
         Ok(match row.try_get("outcome")? {
             "replayed" => Self::Replayed(ticket),
             _ => Self::Accepted(ticket),
@@ -217,9 +210,7 @@ impl Store {
         submitters: Option<&[Option<String>]>,
         terms: GroupTerms,
     ) -> Result<Vec<Submitted>> {
-        let patience_ms = terms
-            .key_patience
-            .map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+        let patience_ms = terms.key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group.sql"(
             kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),

@@ -85,10 +85,7 @@ impl Store {
     /// A database error; an estimator with an invalid hand edit.
     pub async fn read_timeouts(&self, kinds: &[String], stage: Stage, worker: &str) -> Result<Vec<KnownTimeout>> {
         let rows: Vec<PgRow> = run!(self, fetch_all query "read_timeouts.sql"(kinds, stage.as_str(), worker))?;
-        Ok(rows
-            .iter()
-            .map(|row| KnownTimeout::from_row(row, stage))
-            .collect::<sqlx::Result<_>>()?)
+        Ok(rows.iter().map(|row| KnownTimeout::from_row(row, stage)).collect::<sqlx::Result<_>>()?)
     }
 
     /// Replaces the known estimate by one that a report was folded into, and stores the report:

@@ -75,9 +75,7 @@ fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
         metric.name,
         metric.labels
     );
-    let owned = labels
-        .iter()
-        .map(|(name, value)| Label::new(*name, (*value).to_owned()));
+    let owned = labels.iter().map(|(name, value)| Label::new(*name, (*value).to_owned()));
     Key::from_parts(metric.name, owned.collect::<Vec<_>>())
 }
 
@@ -99,20 +97,12 @@ mod tests {
         let own = Metrics::new();
 
         metrics::with_local_recorder(&recorder, || {
-            Metrics::default()
-                .counter(&WORKER_CLAIMED, &[("queue", "of the program")])
-                .increment(3);
+            Metrics::default().counter(&WORKER_CLAIMED, &[("queue", "of the program")]).increment(3);
             own.counter(&WORKER_CLAIMED, &[("queue", "of its own")]).increment(4);
         });
 
         let (program, own) = (recorder.handle().render(), own.render());
-        assert!(
-            program.contains("{queue=\"of the program\"} 3") && !program.contains("of its own"),
-            "{program}"
-        );
-        assert!(
-            own.contains("{queue=\"of its own\"} 4") && !own.contains("of the program"),
-            "{own}"
-        );
+        assert!(program.contains("{queue=\"of the program\"} 3") && !program.contains("of its own"), "{program}");
+        assert!(own.contains("{queue=\"of its own\"} 4") && !own.contains("of the program"), "{own}");
     }
 }

@@ -39,17 +39,11 @@ impl Clients {
                 // A redirect may name a host that is not allowed; a proxy would resolve names itself.
                 .redirect(Policy::none())
                 .no_proxy()
-                .dns_resolver(Arc::new(Guard {
-                    resolver: Arc::clone(resolver),
-                    allow_private,
-                }))
+                .dns_resolver(Arc::new(Guard { resolver: Arc::clone(resolver), allow_private }))
                 .pool_idle_timeout(Duration::from_secs(30))
                 .build()
         };
-        Ok(Self {
-            public: client(false)?,
-            private: client(true)?,
-        })
+        Ok(Self { public: client(false)?, private: client(true)? })
     }
 
     /// Makes an attempt within this time.
@@ -77,11 +71,7 @@ impl Clients {
     }
 
     async fn post(&self, url: Url, delivery: &Delivery, body: Vec<u8>) -> reqwest::Result<Response> {
-        let client = if delivery.allow_private {
-            &self.private
-        } else {
-            &self.public
-        };
+        let client = if delivery.allow_private { &self.private } else { &self.public };
         let secrets = delivery.secrets.iter().map(String::as_str);
         let post = client
             .post(url)
@@ -129,11 +119,7 @@ fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
 
 /// A retry without an answer of the receiver.
 pub(super) fn again(error: String) -> Attempted {
-    Attempted::Retry {
-        status: None,
-        error,
-        wait: None,
-    }
+    Attempted::Retry { status: None, error, wait: None }
 }
 
 /// Evaluates an answer: 2xx accepts, 410 refuses permanently; any other, a redirect too, is retried.
@@ -142,10 +128,7 @@ fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
     if status.is_success() {
         Attempted::Delivered { status: number }
     } else if status == StatusCode::GONE {
-        Attempted::Refused {
-            status: Some(number),
-            error: "the receiver refused permanently: 410 Gone".to_owned(),
-        }
+        Attempted::Refused { status: Some(number), error: "the receiver refused permanently: 410 Gone".to_owned() }
     } else {
         Attempted::Retry {
             status: Some(number),

@@ -42,9 +42,9 @@ fn check(host: &str, address: IpAddr, allow_private: bool) -> Result<(), String>
     match reach(address) {
         Reach::Public => Ok(()),
         Reach::Private if allow_private => Ok(()),
-        Reach::Private => Err(format!(
-            "{host} has the private address {address}, which its entry on the allow-list does not permit"
-        )),
+        Reach::Private => {
+            Err(format!("{host} has the private address {address}, which its entry on the allow-list does not permit"))
+        }
         Reach::Never => Err(format!("{host} has the address {address}, which is never delivered to")),
     }
 }

@@ -21,10 +21,7 @@ fn retry_after_at(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     } else {
         let then = httpdate::parse_http_date(text).ok()?;
         // By the service's own clock, if the answer has its date, so that a clock skew has no effect.
-        let now = headers
-            .get(DATE)
-            .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok())
-            .unwrap_or(now);
+        let now = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok()).unwrap_or(now);
         then.duration_since(now).unwrap_or_default()
     };
     Some(after.min(LONGEST))
@@ -65,9 +62,6 @@ mod tests {
     #[test]
     fn a_date_is_read_by_the_services_own_clock() {
         let behind = Some("Wed, 21 Oct 2026 05:00:00 GMT");
-        assert_eq!(
-            read("Wed, 21 Oct 2026 05:00:30 GMT", behind),
-            Some(Duration::from_secs(30))
-        );
+        assert_eq!(read("Wed, 21 Oct 2026 05:00:30 GMT", behind), Some(Duration::from_secs(30)));
     }
 }

@@ -72,11 +72,7 @@ pub(super) async fn settle(batch: &[Settle<Outcome>], store: &Store, queue: &str
             let passed = store.settle_passed(queue, batch).await?;
             let status = Status::Processing;
             let moved = passed.iter().map(|passed| Moved { id: passed.id, status }).collect();
-            wake.extend(
-                passed
-                    .into_iter()
-                    .filter_map(|passed| passed.wake.then_some(passed.queue)),
-            );
+            wake.extend(passed.into_iter().filter_map(|passed| passed.wake.then_some(passed.queue)));
             moved
         }
         Outcome::Snooze(_) => store.settle_snooze(queue, outcomes!(batch, Snooze)).await?,
@@ -171,11 +167,7 @@ mod tests {
         let leases = vec![("a", 1), ("b", 1), ("a", 2), ("c", 1), ("a", 3), ("c", 2)];
         assert_eq!(
             split_repeats(leases, |(request, _)| *request),
-            [
-                vec![("a", 1), ("b", 1), ("c", 1)],
-                vec![("a", 2), ("c", 2)],
-                vec![("a", 3)]
-            ]
+            [vec![("a", 1), ("b", 1), ("c", 1)], vec![("a", 2), ("c", 2)], vec![("a", 3)]]
         );
         assert!(split_repeats(Vec::<i64>::new(), |one| *one).is_empty());
     }

@@ -72,11 +72,7 @@ impl Call {
         settle.outcome = match (settle.outcome, stage.effects.clone()) {
             (Outcome::Receipt(receipt), Some(stage)) => {
                 let request = Box::new(self.claimed.request);
-                Outcome::Effect(WithEffect {
-                    receipt,
-                    stage,
-                    request,
-                })
+                Outcome::Effect(WithEffect { receipt, stage, request })
             }
             (outcome, _) => outcome,
         };
@@ -107,10 +103,7 @@ impl Call {
                 Err(_) => Some(Outcome::unsent(self.timed_out("the search for a receipt", limit))),
             };
             if let Some(outcome) = found {
-                return Settle {
-                    took: Some(began.elapsed()),
-                    ..self.uncalled(outcome)
-                };
+                return Settle { took: Some(began.elapsed()), ..self.uncalled(outcome) };
             }
             if request.attempt > request.attempts_max {
                 return self.uncalled(Outcome::retry(RequestError::new(
@@ -128,11 +121,7 @@ impl Call {
         if !self.queue.leases.holds(&self.claimed.lease) {
             return self.uncalled(Outcome::Lost);
         }
-        self.call(
-            || answers::send(stage, request),
-            |limit| Outcome::retry(self.timed_out("sending", limit)),
-        )
-        .await
+        self.call(|| answers::send(stage, request), |limit| Outcome::retry(self.timed_out("sending", limit))).await
     }
 
     /// The error of a call that was cut off, with the limit that cut it.

@@ -27,10 +27,7 @@ pub(super) struct DatabaseClock {
 
 impl DatabaseClock {
     pub(super) fn new() -> Self {
-        Self {
-            began: Instant::now(),
-            fastest: Mutex::default(),
-        }
+        Self { began: Instant::now(), fastest: Mutex::default() }
     }
 
     /// Reads the database's clock, so that the answer of a claim is not the first one, nor the first after a long time.
@@ -38,10 +35,7 @@ impl DatabaseClock {
         let asked_at = Instant::now();
         let reserved_at_us = store.time_ago(Duration::ZERO).await?.timestamp_micros();
         let send_in = Duration::ZERO;
-        let slot = Slot {
-            reserved_at_us,
-            send_in,
-        };
+        let slot = Slot { reserved_at_us, send_in };
         self.start(slot, asked_at, Instant::now());
         Ok(())
     }
@@ -55,9 +49,8 @@ impl DatabaseClock {
         let ahead_us = now_us.saturating_sub(slot.reserved_at_us);
 
         let mut fastest = lock(&self.fastest);
-        let mut least_us = fastest.map_or(ahead_us, |(least_us, at_us)| {
-            ahead_us.min(least_us + (now_us - at_us).max(0) / DRIFT + 1)
-        });
+        let mut least_us =
+            fastest.map_or(ahead_us, |(least_us, at_us)| ahead_us.min(least_us + (now_us - at_us).max(0) / DRIFT + 1));
         let mut delay = Duration::from_micros(ahead_us.abs_diff(least_us));
         if delay > known_at.duration_since(asked_at) {
             // No answer is delayed for longer than its round trip: the database's clock has stepped back.
@@ -87,10 +80,7 @@ mod tests {
 
     impl Scene {
         fn new() -> Self {
-            Self {
-                clock: DatabaseClock::new(),
-                shift_us: 1_790_000_000_000_000,
-            }
+            Self { clock: DatabaseClock::new(), shift_us: 1_790_000_000_000_000 }
         }
 
         /// By how much a send starts after its slot's true time: it was requested at `at`, reserved `there` later and
@@ -98,10 +88,7 @@ mod tests {
         fn late(&self, at: Duration, there: Duration, back: Duration) -> Duration {
             let asked_at = self.clock.began + at;
             let reserved_at = asked_at + there;
-            let slot = Slot {
-                reserved_at_us: self.shift_us + microseconds(at + there),
-                send_in: 30 * MS,
-            };
+            let slot = Slot { reserved_at_us: self.shift_us + microseconds(at + there), send_in: 30 * MS };
             let start = self.clock.start(slot, asked_at, reserved_at + back);
             start.checked_duration_since(reserved_at + 30 * MS).expect("too early")
         }

@@ -31,11 +31,8 @@ pub(super) async fn settle(
         // The database cancels before this process does: an abandoned statement would keep the messages locked.
         let effects = store.begin_effects(&mut transaction, limit * 3 / 4).await?;
         let moved = store.settle_receipt_in(&mut transaction, queue, outcomes).await?;
-        let ours: HashSet<_> = moved
-            .iter()
-            .filter(|moved| moved.status != Status::Failure)
-            .map(|moved| moved.id)
-            .collect();
+        let ours: HashSet<_> =
+            moved.iter().filter(|moved| moved.status != Status::Failure).map(|moved| moved.id).collect();
         of_effect = true;
         for settle in outcomes {
             if ours.contains(&settle.outcome.request.id) {
@@ -58,21 +55,12 @@ pub(super) async fn settle(
             (StoreError::Unavailable(error), true)
         }
     };
-    Err(Unsettled {
-        error,
-        of_effect,
-        culprit,
-        fits: (too_long && written > 0).then(|| (written / 8).max(1)),
-    })
+    Err(Unsettled { error, of_effect, culprit, fits: (too_long && written > 0).then(|| (written / 8).max(1)) })
 }
 
 /// Writes one effect; a panic in it is an error like any other.
 async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(), StoreError> {
-    let WithEffect {
-        receipt,
-        stage,
-        request,
-    } = outcome;
+    let WithEffect { receipt, stage, request } = outcome;
     match caught(async { stage.write(transaction, request, receipt).await }).await {
         Ok(written) => written.map_err(StoreError::from),
         Err(panic) => Err(StoreError::Misuse(panic.message)),

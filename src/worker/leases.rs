@@ -45,22 +45,12 @@ impl Hold {
 
 impl Leases {
     pub(super) fn new(queue: String, length: Duration, meter: Meter) -> Self {
-        Self {
-            queue,
-            length,
-            meter,
-            held: Mutex::default(),
-        }
+        Self { queue, length, meter, held: Mutex::default() }
     }
 
     /// Adds a lease whose claim was sent at `asked_at`.
     pub(super) fn hold(&self, lease: Lease, asked_at: Instant) {
-        let hold = Hold {
-            since: asked_at,
-            until: asked_at + self.length,
-            gone: false,
-            call: None,
-        };
+        let hold = Hold { since: asked_at, until: asked_at + self.length, gone: false, call: None };
         lock(&self.held).insert(lease, hold);
     }
 
@@ -81,9 +71,7 @@ impl Leases {
 
     /// Whether the lease still holds, with the margin.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
-        lock(&self.held)
-            .get(lease)
-            .is_some_and(|hold| Instant::now() + self.margin() < hold.until)
+        lock(&self.held).get(lease).is_some_and(|hold| Instant::now() + self.margin() < hold.until)
     }
 
     /// The leases whose calls still run.
@@ -149,10 +137,7 @@ impl Leases {
                 return;
             }
             Err(_) => {
-                tracing::warn!(
-                    queue.name = self.queue,
-                    "failed to extend or to check leases: no answer in time"
-                );
+                tracing::warn!(queue.name = self.queue, "failed to extend or to check leases: no answer in time");
                 return;
             }
         };

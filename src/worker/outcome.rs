@@ -12,15 +12,7 @@ use crate::{
 };
 
 /// The names of outcomes in metrics.
-pub(super) const WORDS: [&str; 7] = [
-    "passed",
-    "snoozed",
-    "check_failed",
-    "receipt",
-    "retry",
-    "rejected",
-    "released",
-];
+pub(super) const WORDS: [&str; 7] = ["passed", "snoozed", "check_failed", "receipt", "retry", "rejected", "released"];
 
 /// The outcome of a call.
 pub(super) enum Outcome {
@@ -57,20 +49,12 @@ impl Outcome {
 
     /// Another attempt, when the policy allows it; the request may have left.
     pub(super) fn retry(error: RequestError) -> Self {
-        Self::Retry(Retry {
-            error,
-            after: None,
-            may_have_left: true,
-        })
+        Self::Retry(Retry { error, after: None, may_have_left: true })
     }
 
     /// Another attempt, after one that has not sent.
     pub(super) fn unsent(error: RequestError) -> Self {
-        Self::Retry(Retry {
-            error,
-            after: None,
-            may_have_left: false,
-        })
+        Self::Retry(Retry { error, after: None, may_have_left: false })
     }
 
     /// Whether the stage itself has timed out.
@@ -111,12 +95,7 @@ pub(super) struct Unsettled {
 
 impl From<StoreError> for Unsettled {
     fn from(error: StoreError) -> Self {
-        Self {
-            error,
-            of_effect: false,
-            culprit: None,
-            fits: None,
-        }
+        Self { error, of_effect: false, culprit: None, fits: None }
     }
 }
 

@@ -75,11 +75,7 @@ impl QueueWorker {
         let (outcomes, outcomes_in) = mpsc::channel(options.concurrency);
         let (wakes, wakes_in) = mpsc::unbounded_channel();
         let waker = tokio::spawn(settler::wake_others(store.clone(), wakes_in));
-        let settler = Settler {
-            queue: Arc::clone(&self.queue),
-            wakes,
-            effects: options.batch,
-        };
+        let settler = Settler { queue: Arc::clone(&self.queue), wakes, effects: options.batch };
         let settler = tokio::spawn(settler.run(outcomes_in));
         let extender_end = CancellationToken::new();
         let extender = tokio::spawn(Arc::clone(&self.queue.leases).extend_until(store.clone(), extender_end.clone()));
@@ -90,11 +86,7 @@ impl QueueWorker {
         // A call that has not begun releases its claim; one that runs may end within the grace period.
         let stop_calls = tokio::time::timeout(options.grace, async { while calls.join_next().await.is_some() {} });
         if stop_calls.await.is_err() {
-            tracing::warn!(
-                queue.name = self.queue.name,
-                calls = calls.len(),
-                "calls outlasted the grace period"
-            );
+            tracing::warn!(queue.name = self.queue.name, calls = calls.len(), "calls outlasted the grace period");
             let running = self.queue.leases.running();
             calls.shutdown().await;
             if self.queue.stage == Stage::Readiness {
@@ -166,12 +158,7 @@ impl QueueWorker {
                 Err(error @ StoreError::NotPermitted(_)) => return Err(error.into()),
                 Err(error) => {
                     error_pause = (error_pause * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
-                    warn_of!(
-                        error,
-                        queue.name = self.queue.name,
-                        pause_ms = error_pause.as_millis(),
-                        "cannot claim"
-                    );
+                    warn_of!(error, queue.name = self.queue.name, pause_ms = error_pause.as_millis(), "cannot claim");
                     (error_pause, false)
                 }
             };
@@ -198,9 +185,7 @@ impl QueueWorker {
     }
 
     async fn claim(&self, room: usize) -> Result<(Vec<Claimed>, Instant), StoreError> {
-        let ServedQueue {
-            shared, name, stage, ..
-        } = &*self.queue;
+        let ServedQueue { shared, name, stage, .. } = &*self.queue;
         let Shared { claims, options, .. } = &**shared;
         let asked_at = Instant::now();
         let (kinds, lease) = (Some(self.kinds.as_slice()), options.lease);

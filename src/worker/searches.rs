@@ -22,21 +22,9 @@ pub(super) async fn run(shared: Arc<Shared>, end: CancellationToken) {
     let kinds = shared.stages.kinds(Stage::Tx);
     let asking = shared.stages.asking();
     let claim = |room| shared.store.search_claim(&kinds, room);
-    let searches = make(
-        &shared,
-        "requests whose receipts are to be searched for",
-        !kinds.is_empty(),
-        claim,
-        one,
-    );
+    let searches = make(&shared, "requests whose receipts are to be searched for", !kinds.is_empty(), claim, one);
     let claim = |room| shared.store.ask_claim(&asking, room);
-    let asks = make(
-        &shared,
-        "requests whose responses are to be asked for",
-        !asking.is_empty(),
-        claim,
-        ask,
-    );
+    let asks = make(&shared, "requests whose responses are to be asked for", !asking.is_empty(), claim, ask);
     end.run_until_cancelled(async { tokio::join!(searches, asks) }).await;
 }
 
@@ -81,10 +69,7 @@ async fn make<T, C, D>(
 }
 
 async fn one(shared: Arc<Shared>, search: Search) {
-    let Search {
-        request,
-        timeout: limit,
-    } = search;
+    let Search { request, timeout: limit } = search;
     let Some(stage) = shared.stages.transact.get(&request.kind) else {
         return;
     };
@@ -111,10 +96,7 @@ async fn settle(shared: &Shared, request: &Request, receipt: Option<&Receipt>) {
 }
 
 async fn ask(shared: Arc<Shared>, ask: Ask) {
-    let Search {
-        request,
-        timeout: limit,
-    } = ask.of;
+    let Search { request, timeout: limit } = ask.of;
     let Some(stage) = shared.stages.transact.get(&request.kind) else {
         return;
     };
@@ -140,13 +122,7 @@ async fn ask(shared: Arc<Shared>, ask: Ask) {
 }
 
 async fn respond(shared: &Shared, request: &Request, response: JsonText) -> Result<(), StoreError> {
-    let response = Response {
-        id: Some(request.id),
-        reference: None,
-        part: None,
-        accept: None,
-        response,
-    };
+    let response = Response { id: Some(request.id), reference: None, part: None, accept: None, response };
     let responded = shared.store.respond(&response).await?;
     tracing::debug!(request.id = %request.id, outcome = responded.outcome, "asked for a response");
     Ok(())

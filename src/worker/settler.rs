@@ -110,12 +110,7 @@ impl Settler {
                 tracing::warn!(queue.name = self.queue.name, %error, "leases ran out before their outcomes were stored");
                 return Ok(());
             }
-            warn_of!(
-                error,
-                queue.name = self.queue.name,
-                count = batch.len(),
-                "cannot settle yet"
-            );
+            warn_of!(error, queue.name = self.queue.name, count = batch.len(), "cannot settle yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
@@ -136,9 +131,7 @@ impl Settler {
             // The receiver outlives this settler.
             let _ = self.wakes.send(queue);
         }
-        shared
-            .announcer
-            .note(moved.iter().map(|moved| (moved.id, moved.status)));
+        shared.announcer.note(moved.iter().map(|moved| (moved.id, moved.status)));
         // An ended check frees a place of its queue's concurrency limit.
         if self.queue.stage == Stage::Readiness {
             shared.wakeups.wake_queue(name);

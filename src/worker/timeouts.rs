@@ -70,13 +70,7 @@ pub(super) struct TimedCall {
 
 impl LearnedTimeouts {
     pub(super) fn new(store: Store, worker: String) -> Self {
-        Self {
-            store,
-            worker,
-            began: Instant::now(),
-            learned: Mutex::default(),
-            early: Arc::default(),
-        }
+        Self { store, worker, began: Instant::now(), learned: Mutex::default(), early: Arc::default() }
     }
 
     /// The learned timeouts of claimed requests, by kind, as the fleet knows them. A call without one has the timeout
@@ -123,11 +117,7 @@ impl LearnedTimeouts {
                     continue;
                 }
             };
-            let inner = Inner {
-                estimator,
-                due,
-                policy_version: None,
-            };
+            let inner = Inner { estimator, due, policy_version: None };
             let learned = LearnedTimeout {
                 stage,
                 kind: known.kind.clone(),
@@ -135,9 +125,7 @@ impl LearnedTimeouts {
                 began: self.began,
                 inner: Mutex::new(inner),
             };
-            lock(&self.learned)
-                .entry((stage, known.kind))
-                .or_insert(Arc::new(learned));
+            lock(&self.learned).entry((stage, known.kind)).or_insert(Arc::new(learned));
             // The next report may be due before the one that the reporting task waits for.
             self.early.notify_one();
         }
@@ -252,11 +240,7 @@ impl LearnedTimeout {
 
     /// A call begins.
     pub(super) fn begin(self: &Arc<Self>) -> TimedCall {
-        TimedCall {
-            timeout: lock(&self.inner).estimator.begin(),
-            learned: Arc::clone(self),
-            has_ended: false,
-        }
+        TimedCall { timeout: lock(&self.inner).estimator.begin(), learned: Arc::clone(self), has_ended: false }
     }
 
     fn is_due(&self) -> bool {

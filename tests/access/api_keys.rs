@@ -9,11 +9,7 @@ use crate::support::{
 };
 
 async fn changes(session: &mut PgConnection, after: i64) -> String {
-    value(
-        session,
-        &format!("select count(*) || ' to ' || max(version) from tidegate.key_changes({after})"),
-    )
-    .await
+    value(session, &format!("select count(*) || ' to ' || max(version) from tidegate.key_changes({after})")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,10 +21,7 @@ async fn the_same_key_may_be_made_known_twice_and_nothing_else_may_take_its_plac
     let both = [Scope::Respond, Scope::Submit, Scope::Respond];
 
     let made = store.key_create(&key, "shop", &both, None).await.unwrap();
-    let again = store
-        .key_create(&key, "shop", &[Scope::Submit, Scope::Respond], None)
-        .await
-        .unwrap();
+    let again = store.key_create(&key, "shop", &[Scope::Submit, Scope::Respond], None).await.unwrap();
 
     assert!(made.created && !again.created);
     assert_eq!(again.submitter, "shop");
@@ -77,27 +70,12 @@ async fn nonsense_is_refused_in_words() {
     for (arguments, constraint) in [
         (format!("'{id}', 'n', {hash}, '{{}}'"), "api_key_has_a_scope"),
         (format!("'{id}', 'n', {hash}, null"), "api_key_has_a_scope"),
-        (
-            format!("'{id}', 'n', {hash}, array['submit', null]"),
-            "api_key_has_a_scope",
-        ),
+        (format!("'{id}', 'n', {hash}, array['submit', null]"), "api_key_has_a_scope"),
         (format!("'{id}', 'n', {hash}, '{{root}}'"), "api_key_scopes_are_known"),
-        (
-            format!("'{id}', '', {hash}, '{{submit}}'"),
-            "api_key_name_has_1_to_100_characters",
-        ),
-        (
-            format!("'{id}', 'n', {hash}, '{{submit}}', ''"),
-            "api_key_submitter_has_1_to_200_characters",
-        ),
-        (
-            format!("'{id}', 'n', '\\x00', '{{submit}}'"),
-            "api_key_secret_hash_is_a_sha256",
-        ),
-        (
-            format!("'X', 'n', {hash}, '{{submit}}'"),
-            "api_key_id_is_sixteen_hex_digits",
-        ),
+        (format!("'{id}', '', {hash}, '{{submit}}'"), "api_key_name_has_1_to_100_characters"),
+        (format!("'{id}', 'n', {hash}, '{{submit}}', ''"), "api_key_submitter_has_1_to_200_characters"),
+        (format!("'{id}', 'n', '\\x00', '{{submit}}'"), "api_key_secret_hash_is_a_sha256"),
+        (format!("'X', 'n', {hash}, '{{submit}}'"), "api_key_id_is_sixteen_hex_digits"),
     ] {
         let call = format!("select * from tidegate.key_create({arguments})");
         let refusal = refused(&mut session, &call).await;
@@ -127,9 +105,7 @@ async fn a_hand_can_neither_delete_nor_revive_nor_exchange_a_key() {
     }
     // What may be edited is told to the nodes.
     assert_eq!(changes(&mut session, 2).await, "");
-    database
-        .execute("update tidegate.api_key set scopes = '{submit,respond}', version = 0")
-        .await;
+    database.execute("update tidegate.api_key set scopes = '{submit,respond}', version = 0").await;
     assert_eq!(changes(&mut session, 2).await, "1 to 3");
 }
 
@@ -139,10 +115,7 @@ async fn a_change_that_commits_late_is_not_missed() {
     let create =
         |n: u32| format!("select tidegate.key_create('000000000000000{n}', 'key {n}', sha256('x'), '{{submit}}')");
     let mut early = database.session().await;
-    sqlx::raw_sql(&format!("begin; {}", create(1)))
-        .execute(&mut early)
-        .await
-        .unwrap();
+    sqlx::raw_sql(&format!("begin; {}", create(1))).execute(&mut early).await.unwrap();
     let late = tokio::spawn({
         let pool = database.pool.clone();
         let sql = create(2);
@@ -158,18 +131,11 @@ async fn a_change_that_commits_late_is_not_missed() {
     assert_eq!(changes(&mut node, 0).await, "2 to 2");
     assert_eq!(changes(&mut node, 1).await, "1 to 2");
     assert_eq!(
-        value(
-            &mut node,
-            "select string_agg(id, ' ' order by version) from tidegate.key_changes(0)"
-        )
-        .await,
+        value(&mut node, "select string_agg(id, ' ' order by version) from tidegate.key_changes(0)").await,
         "0000000000000001 0000000000000002"
     );
     // Pages: at most as many as asked for, in order.
-    assert_eq!(
-        value(&mut node, "select max(version) from tidegate.key_changes(0, 1)").await,
-        "1"
-    );
+    assert_eq!(value(&mut node, "select max(version) from tidegate.key_changes(0, 1)").await, "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,11 +144,7 @@ async fn of_many_who_take_a_name_at_once_one_gets_it_and_the_same_key_is_made_on
     let same = ApiKey::generate().unwrap();
     let creating: Vec<_> = (0..16)
         .map(|n| {
-            let (key, name) = if n % 2 == 0 {
-                (ApiKey::generate().unwrap(), "wanted")
-            } else {
-                (same.clone(), "same")
-            };
+            let (key, name) = if n % 2 == 0 { (ApiKey::generate().unwrap(), "wanted") } else { (same.clone(), "same") };
             let store = database.store.clone();
             tokio::spawn(async move {
                 let created = store.key_create(&key, name, &[Scope::Submit], None).await;

@@ -90,15 +90,7 @@ async fn one(session: &mut PgConnection, function: &str, queue: &str) -> Vec<Cla
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let database = TestDatabase::unlimited().await;
-    for kind in [
-        "public_decrypt",
-        "public_decrypt",
-        "public_decrypt",
-        "direct",
-        "direct",
-        "direct",
-        "direct",
-    ] {
+    for kind in ["public_decrypt", "public_decrypt", "public_decrypt", "direct", "direct", "direct", "direct"] {
         database.submit(kind).await;
     }
     let mut worker = login(&database, "worker").await;
@@ -106,58 +98,26 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     run(&mut worker, "select tidegate.worker_seen('w', '{tx}', '{tx}'); select tidegate.wake('tx'); select tidegate.claim_wait_ms('tx')").await;
     for settle in ["settle_passed({})", "settle_snooze({})", "settle_failed({}, null)"] {
         let claims = leases(&one(&mut worker, "claim_readiness", "readiness").await);
+        assert_eq!(column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')")).await.len(), 1);
         assert_eq!(
-            column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')"))
-                .await
-                .len(),
-            1
-        );
-        assert_eq!(
-            column(
-                &mut worker,
-                &format!("select * from tidegate.{}", settle.replace("{}", &claims))
-            )
-            .await
-            .len(),
+            column(&mut worker, &format!("select * from tidegate.{}", settle.replace("{}", &claims))).await.len(),
             1,
             "{settle}"
         );
     }
-    for settle in [
-        "settle_receipt({}, array['r'])",
-        "settle_retry({}, null)",
-        "settle_rejected({}, null)",
-        "release({})",
-    ] {
+    for settle in
+        ["settle_receipt({}, array['r'])", "settle_retry({}, null)", "settle_rejected({}, null)", "release({})"]
+    {
         let claims = leases(&one(&mut worker, "claim_tx", "tx").await);
         assert_eq!(
-            column(
-                &mut worker,
-                &format!("select * from tidegate.{}", settle.replace("{}", &claims))
-            )
-            .await
-            .len(),
+            column(&mut worker, &format!("select * from tidegate.{}", settle.replace("{}", &claims))).await.len(),
             1,
             "{settle}"
         );
     }
-    assert_eq!(
-        value(
-            &mut worker,
-            "select outcome from tidegate.respond('{}', reference => 'r')"
-        )
-        .await,
-        "completed"
-    );
+    assert_eq!(value(&mut worker, "select outcome from tidegate.respond('{}', reference => 'r')").await, "completed");
     run(&mut worker, "call tidegate.maintain()").await;
-    assert_eq!(
-        value(
-            &mut worker,
-            "select count(*) from tidegate.maintenance where took_ms is null"
-        )
-        .await,
-        "0"
-    );
+    assert_eq!(value(&mut worker, "select count(*) from tidegate.maintenance where took_ms is null").await, "0");
     reads(&mut worker).await;
 
     writes_nothing(&mut worker).await;
@@ -186,58 +146,26 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
     let database = TestDatabase::new().await;
     let mut api = login(&database, "api").await;
 
-    let id = value(
-        &mut api,
-        "select id from tidegate.submit('public_decrypt', '{\"é\": 1.0}', 'k')",
-    )
-    .await;
+    let id = value(&mut api, "select id from tidegate.submit('public_decrypt', '{\"é\": 1.0}', 'k')").await;
     assert_eq!(
-        value(
-            &mut api,
-            "select outcome from tidegate.submit('public_decrypt', '{\"é\": 1}', 'k')"
-        )
-        .await,
+        value(&mut api, "select outcome from tidegate.submit('public_decrypt', '{\"é\": 1}', 'k')").await,
         "replayed"
     );
     assert_eq!(
-        column(
-            &mut api,
-            "select outcome from tidegate.submit_batch('direct', '{1,2}', '{a,b}')"
-        )
-        .await
-        .len(),
+        column(&mut api, "select outcome from tidegate.submit_batch('direct', '{1,2}', '{a,b}')").await.len(),
         2
     );
     assert_eq!(
-        column(
-            &mut api,
-            "select outcome from tidegate.submit_batch_once('direct', '{1,2}', 'k')"
-        )
-        .await
-        .len(),
+        column(&mut api, "select outcome from tidegate.submit_batch_once('direct', '{1,2}', 'k')").await.len(),
         2
     );
     assert_eq!(column(&mut api, "select * from tidegate.gate_copy()").await.len(), 2);
     assert_eq!(
-        value(
-            &mut api,
-            &format!("select retry_after_seconds from tidegate.request_outlook('{id}')")
-        )
-        .await,
+        value(&mut api, &format!("select retry_after_seconds from tidegate.request_outlook('{id}')")).await,
         "6"
     );
-    assert_eq!(
-        value(
-            &mut api,
-            &format!("select outcome from tidegate.respond('{{}}', id => '{id}')")
-        )
-        .await,
-        "early"
-    );
-    assert_eq!(
-        value(&mut api, &format!("select outcome from tidegate.cancel('{id}')")).await,
-        "cancelled"
-    );
+    assert_eq!(value(&mut api, &format!("select outcome from tidegate.respond('{{}}', id => '{id}')")).await, "early");
+    assert_eq!(value(&mut api, &format!("select outcome from tidegate.cancel('{id}')")).await, "cancelled");
     run(&mut api, "call tidegate.maintain()").await;
     reads(&mut api).await;
 
@@ -297,9 +225,7 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
         ("direct", "tx_in_flight"),
         ("public_decrypt", "queued"),
     ] {
-        database
-            .execute("update tidegate.queue set per_seconds = null where name = 'tx'")
-            .await;
+        database.execute("update tidegate.queue set per_seconds = null where name = 'tx'").await;
         database.request_in(kind, status).await;
     }
     let mut reader = login(&database, "reader").await;
@@ -370,29 +296,13 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
     let checks = leases(&one(&mut admin, "claim_readiness", "own_checks").await);
     run(&mut admin, &format!("select tidegate.settle_passed({checks})")).await;
     one(&mut admin, "claim_tx", "own_tx").await;
-    assert_eq!(
-        value(
-            &mut admin,
-            "select reset from tidegate.recover(reset_all => true, force => true)"
-        )
-        .await,
-        "1"
-    );
+    assert_eq!(value(&mut admin, "select reset from tidegate.recover(reset_all => true, force => true)").await, "1");
     run(&mut admin, "select tidegate.pause('own_tx'); select tidegate.pause(paused => false); select tidegate.remove_stray_messages('own_tx')").await;
     assert_eq!(
-        value(
-            &mut admin,
-            &format!("select count(*) from tidegate.fail_internal(array['{id}'::uuid])")
-        )
-        .await,
+        value(&mut admin, &format!("select count(*) from tidegate.fail_internal(array['{id}'::uuid])")).await,
         "1"
     );
-    assert_eq!(
-        refused(&mut admin, "delete from tidegate.kind where name = 'own'")
-            .await
-            .code,
-        "TG002"
-    );
+    assert_eq!(refused(&mut admin, "delete from tidegate.kind where name = 'own'").await.code, "TG002");
     reads(&mut admin).await;
 
     writes_nothing(&mut admin).await;
@@ -452,10 +362,7 @@ async fn an_admin_makes_a_key_a_node_follows_it_and_no_other_role_reads_its_hash
                 is_denied(&mut session, &sql).await;
             }
         }
-        assert_eq!(
-            value(&mut session, "select created_by from tidegate.key_list").await,
-            "tidegate_test_admin"
-        );
+        assert_eq!(value(&mut session, "select created_by from tidegate.key_list").await, "tidegate_test_admin");
         for sql in [
             "select secret_hash from tidegate.api_key",
             "select id from tidegate.api_key",
@@ -478,9 +385,7 @@ async fn a_node_may_what_an_application_may_and_delivers_webhooks_whose_secrets_
     let submit = "select outcome from tidegate.submit_with_callback('direct', '{}', 'https://a.example/')";
     let mut api = login(&database, "api").await;
     assert_eq!(value(&mut api, submit).await, "accepted");
-    database
-        .execute("select tidegate.fail_internal(array_agg(id)) from tidegate.request")
-        .await;
+    database.execute("select tidegate.fail_internal(array_agg(id)) from tidegate.request").await;
     let claim = "select secrets[1] from tidegate.webhook_claim(10)";
     for role in ["api", "worker", "reader"] {
         is_denied(&mut login(&database, role).await, claim).await;
@@ -499,11 +404,9 @@ async fn a_node_may_what_an_application_may_and_delivers_webhooks_whose_secrets_
                      and has_function_privilege('tidegate_api', p.oid, 'execute')
                      and not has_function_privilege('tidegate_node', p.oid, 'execute')";
     assert_eq!(column(&mut node, missing).await, [""; 0]);
-    for call in [
-        "claim_tx('tx', 'w', 1, '30 s')",
-        "recover()",
-        "key_create('0123456789abcdef', 'x', sha256('x'), '{submit}')",
-    ] {
+    for call in
+        ["claim_tx('tx', 'w', 1, '30 s')", "recover()", "key_create('0123456789abcdef', 'x', sha256('x'), '{submit}')"]
+    {
         is_denied(&mut node, &format!("select * from tidegate.{call}")).await;
     }
 }
@@ -511,9 +414,7 @@ async fn a_node_may_what_an_application_may_and_delivers_webhooks_whose_secrets_
 #[tokio::test(flavor = "multi_thread")]
 async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
     let database = TestDatabase::uninitialised().await;
-    database
-        .execute("grant all on tidegate.api_key to tidegate_reader")
-        .await;
+    database.execute("grant all on tidegate.api_key to tidegate_reader").await;
 
     let roles = tidegate::schema::sql_files();
     let (_, roles) = roles.iter().find(|(path, _)| *path == "grants.sql").unwrap();
@@ -537,10 +438,6 @@ async fn each_role_that_may_maintain_runs_every_duty() {
         let mut session = login(&database, role).await;
         run(&mut session, "call tidegate.maintain()").await;
         // The rescan has found the message below the mark.
-        assert_eq!(
-            database.number("select last_value from tidegate.watermark_tx").await,
-            1,
-            "{role}"
-        );
+        assert_eq!(database.number("select last_value from tidegate.watermark_tx").await, 1, "{role}");
     }
 }

@@ -39,15 +39,8 @@ pub enum Check {
 /// What a send came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    Receipt {
-        reference: bool,
-        answered: bool,
-    },
-    Retry {
-        wait: Wait,
-        code: &'static str,
-        left: Option<bool>,
-    },
+    Receipt { reference: bool, answered: bool },
+    Retry { wait: Wait, code: &'static str, left: Option<bool> },
     Rejected,
 }
 
@@ -229,14 +222,8 @@ const ACTS: [(usize, &str); 28] = [
 
 pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
     let all = ACTS.iter().map(|(often, _)| often).sum();
-    let one =
-        (0..all, 0..64_usize, 0..64_usize, 0..64_usize, 0..64_usize).prop_map(|(act, which, who, how, much)| Choice {
-            act,
-            which,
-            who,
-            how,
-            much,
-        });
+    let one = (0..all, 0..64_usize, 0..64_usize, 0..64_usize, 0..64_usize)
+        .prop_map(|(act, which, who, how, much)| Choice { act, which, who, how, much });
     prop::collection::vec(one, 10..=30)
 }
 
@@ -296,13 +283,7 @@ impl Choice {
         // Young requests more often than old ones.
         let request = (count > 0).then(|| {
             let back = self.which % count;
-            count
-                - 1
-                - if self.which < 48 {
-                    back.min(self.which % 6)
-                } else {
-                    back
-                }
+            count - 1 - if self.which < 48 { back.min(self.which % 6) } else { back }
         });
         let queue = self.queue();
         let worker = self.who % 2;
@@ -319,33 +300,21 @@ impl Choice {
                 let orders = model.keyed();
                 let order = orders.get(self.which % orders.len().max(1))?;
                 Command::Submit(Order {
-                    payload: if self.much.is_multiple_of(8) {
-                        1 - order.payload
-                    } else {
-                        order.payload
-                    },
+                    payload: if self.much.is_multiple_of(8) { 1 - order.payload } else { order.payload },
                     enforced: self.how < 48,
                     ..order.clone()
                 })
             }
-            "submit_batch" => Command::SubmitBatch {
-                kind: self.which % KINDS.len(),
-                count: 2 + self.how % 2,
-            },
-            "claim" => Command::Claim {
-                worker,
-                queue: one_of(&model.where_something_waits(), queue),
-                batch: 1 + self.how % 3,
-            },
+            "submit_batch" => Command::SubmitBatch { kind: self.which % KINDS.len(), count: 2 + self.how % 2 },
+            "claim" => {
+                Command::Claim { worker, queue: one_of(&model.where_something_waits(), queue), batch: 1 + self.how % 3 }
+            }
             "settle" => Command::Settle {
                 worker,
                 check: match self.how % 16 {
                     0..11 => Check::Passed,
                     11 => Check::Failed,
-                    12..14 => Check::Snooze {
-                        wait: self.wait(),
-                        code: None,
-                    },
+                    12..14 => Check::Snooze { wait: self.wait(), code: None },
                     _ => Check::Snooze {
                         wait: self.wait(),
                         code: Some(["timeout", "odd", "http_503", "http_404"][self.how / 16 % 4]),
@@ -356,10 +325,7 @@ impl Choice {
             "report" => Command::Report {
                 worker,
                 sent: match self.how % 8 {
-                    0..4 => Sent::Receipt {
-                        reference: self.how < 40,
-                        answered: self.much < 16,
-                    },
+                    0..4 => Sent::Receipt { reference: self.how < 40, answered: self.much < 16 },
                     4 => Sent::Rejected,
                     _ => Sent::Retry {
                         wait: self.wait(),
@@ -369,16 +335,8 @@ impl Choice {
                 },
                 picks: self.picks(model, Queue::Tx)?,
             },
-            "release" => Command::Release {
-                worker,
-                queue,
-                picks: self.picks(model, queue)?,
-            },
-            "extend" => Command::Extend {
-                worker,
-                queue,
-                picks: self.picks(model, queue)?,
-            },
+            "release" => Command::Release { worker, queue, picks: self.picks(model, queue)? },
+            "extend" => Command::Extend { worker, queue, picks: self.picks(model, queue)? },
             "respond" => {
                 let sent = model.sent();
                 let request = if self.who.is_multiple_of(4) || sent.is_empty() {
@@ -388,66 +346,31 @@ impl Choice {
                 };
                 // One in five is no response: the receipt is taken back.
                 if self.much >= 52 {
-                    return Some(Command::End {
-                        end: End::FailReceipt,
-                        request,
-                    });
+                    return Some(Command::End { end: End::FailReceipt, request });
                 }
                 let (part, accept) = self.response(model, request);
-                Command::Respond {
-                    request,
-                    by_reference: self.who.is_multiple_of(3),
-                    part,
-                    accept,
-                }
+                Command::Respond { request, by_reference: self.who.is_multiple_of(3), part, accept }
             }
             "cancel" => Command::Cancel { request: request? },
-            "fail_tx" => Command::End {
-                end: End::FailTx,
-                request: request?,
-            },
-            "fail_internal" => Command::End {
-                end: End::FailInternal,
-                request: request?,
-            },
-            "time_out" => Command::End {
-                end: End::TimeOut,
-                request: request?,
-            },
-            "lapse" => Command::Lapse {
-                queue: one_of(&model.where_something_is_held(), queue),
-            },
-            "comes_due" => Command::ComesDue {
-                queue: one_of(&model.where_something_is_put_off(), queue),
-            },
-            "pass" => Command::Pass {
-                end: [End::Readiness, End::Deadline, End::Response][self.how % 3],
-                request: request?,
-            },
-            "sweep" => Command::Sweep {
-                end: [End::Readiness, End::Deadline, End::Response][self.how % 3],
-            },
+            "fail_tx" => Command::End { end: End::FailTx, request: request? },
+            "fail_internal" => Command::End { end: End::FailInternal, request: request? },
+            "time_out" => Command::End { end: End::TimeOut, request: request? },
+            "lapse" => Command::Lapse { queue: one_of(&model.where_something_is_held(), queue) },
+            "comes_due" => Command::ComesDue { queue: one_of(&model.where_something_is_put_off(), queue) },
+            "pass" => {
+                Command::Pass { end: [End::Readiness, End::Deadline, End::Response][self.how % 3], request: request? }
+            }
+            "sweep" => Command::Sweep { end: [End::Readiness, End::Deadline, End::Response][self.how % 3] },
             "sweep_inbox" => Command::SweepInbox,
-            "pass_window" => Command::PassWindow {
-                submitter: self.who % SUBMITTERS.len(),
-            },
+            "pass_window" => Command::PassWindow { submitter: self.who % SUBMITTERS.len() },
             "expire_keys" => Command::ExpireKeys,
-            "recover" => Command::Recover {
-                all: self.how.is_multiple_of(4),
-                force: self.who.is_multiple_of(2),
-            },
+            "recover" => Command::Recover { all: self.how.is_multiple_of(4), force: self.who.is_multiple_of(2) },
             "gates_evaluate" => Command::LookAtGates,
-            "force_gate" => Command::ForceGate {
-                queue,
-                closed: [None, Some(true), Some(false), None][self.how % 4],
-            },
+            "force_gate" => Command::ForceGate { queue, closed: [None, Some(true), Some(false), None][self.how % 4] },
             "remove_stray_messages" => Command::RemoveStrays { queue },
             "purge" => Command::Purge { queue },
             "lose_message" => Command::LoseMessage { request: request? },
-            "duplicate" => Command::Duplicate {
-                queue,
-                request: request?,
-            },
+            "duplicate" => Command::Duplicate { queue, request: request? },
             other => unreachable!("{other}"),
         })
     }
@@ -459,32 +382,16 @@ impl Choice {
         let waiting = model.where_something_waits().into_iter();
         let checked = model.still_held(Queue::Readiness).into_iter();
         let sent = model.still_held(Queue::Tx).into_iter();
-        let claims = waiting.map(|queue| Command::Claim {
-            worker,
-            queue,
-            batch: 1 + self.how % 3,
-        });
-        let settles = checked.map(|back| Command::Settle {
-            worker,
-            check: Check::Passed,
-            picks: pick(back),
-        });
+        let claims = waiting.map(|queue| Command::Claim { worker, queue, batch: 1 + self.how % 3 });
+        let settles = checked.map(|back| Command::Settle { worker, check: Check::Passed, picks: pick(back) });
         let reports = sent.map(|back| Command::Report {
             worker,
-            sent: Sent::Receipt {
-                reference: true,
-                answered: false,
-            },
+            sent: Sent::Receipt { reference: true, answered: false },
             picks: pick(back),
         });
         let responses = model.awaiting().into_iter().map(|request| {
             let (part, accept) = self.response(model, request);
-            Command::Respond {
-                request,
-                by_reference: self.who.is_multiple_of(2),
-                part,
-                accept,
-            }
+            Command::Respond { request, by_reference: self.who.is_multiple_of(2), part, accept }
         });
         let mut all: Vec<_> = claims.chain(settles).chain(reports).chain(responses).collect();
         (!all.is_empty()).then(|| all.swap_remove(self.which % all.len()))
@@ -495,9 +402,6 @@ impl Choice {
         let kind = model.kind(request);
         let odd = self.how == 63;
         let shares = kind == "user_decrypt" || (kind == "public_decrypt" && self.how < 16);
-        (
-            (shares != odd).then_some(self.much % 3),
-            (kind == "input_proof").then_some(self.how < 40),
-        )
+        ((shares != odd).then_some(self.much % 3), (kind == "input_proof").then_some(self.how < 40))
     }
 }

@@ -33,10 +33,7 @@ pub struct Database {
 
 impl Database {
     pub fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (database, sessions) = runtime.block_on(async {
             let database = TestDatabase::unlimited().await;
             database
@@ -87,9 +84,7 @@ impl Database {
              delete from tidegate.response_inbox;
              delete from tidegate.dedup"
         );
-        self.runtime
-            .block_on(self.sessions[OPERATOR].execute(sql.as_str()))
-            .unwrap();
+        self.runtime.block_on(self.sessions[OPERATOR].execute(sql.as_str())).unwrap();
         self.sequence += 1;
         self.commands = 0;
         self.ids.clear();
@@ -107,10 +102,7 @@ impl Database {
             | Command::Release { worker, .. }
             | Command::Extend { worker, .. } => *worker,
             Command::Submit(_) | Command::SubmitBatch { .. } | Command::Cancel { .. } => CALLERS,
-            Command::Respond { .. }
-            | Command::End {
-                end: End::FailReceipt, ..
-            } => DOWNSTREAM,
+            Command::Respond { .. } | Command::End { end: End::FailReceipt, .. } => DOWNSTREAM,
             _ => OPERATOR,
         };
         // Without preparation everything comes as text.
@@ -198,9 +190,7 @@ impl Database {
                 "select s.id, s.outcome from tidegate.submit('{}', '{{\"n\": {}}}', {}, '{}', '{}') as s",
                 KINDS[order.kind],
                 order.payload,
-                order
-                    .key
-                    .map_or("null".to_owned(), |key| format!("'{} key-{key}'", self.sequence)),
+                order.key.map_or("null".to_owned(), |key| format!("'{} key-{key}'", self.sequence)),
                 SUBMITTERS[order.submitter],
                 if order.enforced { "enforce" } else { "accepted" },
             ),
@@ -241,12 +231,7 @@ impl Database {
                 self.leases(*queue, picks),
                 self.lease_for()
             ),
-            Command::Respond {
-                request,
-                by_reference,
-                part,
-                accept,
-            } => {
+            Command::Respond { request, by_reference, part, accept } => {
                 let whom = if *by_reference {
                     format!("reference => {}", self.reference(*request))
                 } else {
@@ -262,13 +247,9 @@ impl Database {
             Command::Cancel { request } => {
                 format!("select * from tidegate.cancel({})", self.id(*request))
             }
-            Command::End {
-                end: End::FailReceipt,
-                request,
-            } => format!(
-                "select {0}, 'failure' where tidegate.fail_receipt({0}, null)",
-                self.id(*request)
-            ),
+            Command::End { end: End::FailReceipt, request } => {
+                format!("select {0}, 'failure' where tidegate.fail_receipt({0}, null)", self.id(*request))
+            }
             Command::End { end, request } => format!(
                 "select e.id, e.req_status from tidegate.{}(array[{}]) as e",
                 match end {
@@ -290,10 +271,7 @@ impl Database {
             Command::ExpireKeys => "select expired::text from tidegate.expire_keys()".to_owned(),
             Command::LookAtGates => "select tidegate.gates_evaluate()::text".to_owned(),
             Command::RemoveStrays { queue } => {
-                format!(
-                    "select removed::text from tidegate.remove_stray_messages('{}')",
-                    queue.name()
-                )
+                format!("select removed::text from tidegate.remove_stray_messages('{}')", queue.name())
             }
             Command::Recover { all, force } => format!(
                 "select reset, ended, rebuilt, renumbered from tidegate.recover(reset_all => {all}, force => {force})"
@@ -383,22 +361,12 @@ impl Database {
             .iter()
             .map(|pick| {
                 let (request, _) = &all[all.len() - 1 - pick.back];
-                if reference {
-                    self.reference(request)
-                } else {
-                    "null".to_owned()
-                }
+                if reference { self.reference(request) } else { "null".to_owned() }
             })
             .collect();
-        let responses = if answered {
-            format!("array_fill('{{}}'::jsonb, array[{}])", picks.len())
-        } else {
-            "null".to_owned()
-        };
-        format!(
-            "settle_receipt($leases, array[{}]::text[], {responses})",
-            references.join(", ")
-        )
+        let responses =
+            if answered { format!("array_fill('{{}}'::jsonb, array[{}])", picks.len()) } else { "null".to_owned() };
+        format!("settle_receipt($leases, array[{}]::text[], {responses})", references.join(", "))
     }
 
     /// The whole state, in the form of [`super::model::Model::describe`].
@@ -429,9 +397,7 @@ fn ids(ids: &[Uuid]) -> String {
 
 /// As many of the same error as there are leases.
 fn errors(code: Option<&str>, picks: &[Pick]) -> String {
-    let error = code.map_or("null".to_owned(), |code| {
-        format!("'{{\"code\": \"{code}\", \"message\": \"so\"}}'")
-    });
+    let error = code.map_or("null".to_owned(), |code| format!("'{{\"code\": \"{code}\", \"message\": \"so\"}}'"));
     format!("array_fill({error}::jsonb, array[{}])", picks.len())
 }
 
@@ -448,10 +414,8 @@ fn of_check(check: Check, picks: &[Pick]) -> String {
     match check {
         Check::Passed => "settle_passed($leases)".to_owned(),
         Check::Failed => format!("settle_failed($leases, {})", errors(None, picks)),
-        Check::Snooze { wait, code } => format!(
-            "settle_snooze($leases, {}, {})",
-            after(wait, picks),
-            errors(code, picks)
-        ),
+        Check::Snooze { wait, code } => {
+            format!("settle_snooze($leases, {}, {})", after(wait, picks), errors(code, picks))
+        }
     }
 }

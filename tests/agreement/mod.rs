@@ -89,12 +89,7 @@ fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Dif
     for (after, seed) in seeds.iter().enumerate() {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let config = Config {
-            cases: 1,
-            failure_persistence: None,
-            max_shrink_iters: shrinks,
-            ..Config::default()
-        };
+        let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: shrinks, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let outcome = runner.run(&commands::choices(), |choices| -> TestCaseResult {
             let mut database = database.borrow_mut();
@@ -112,10 +107,7 @@ fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Dif
     if violations.is_empty() {
         Ok(commands.get())
     } else {
-        Err(Difference {
-            after: seeds.len(),
-            reason: format!("{violations:#?}"),
-        })
+        Err(Difference { after: seeds.len(), reason: format!("{violations:#?}") })
     }
 }
 

@@ -208,12 +208,9 @@ impl Model {
             Command::Report { sent, picks, .. } => Ok(self.settle_sends(*sent, picks)),
             Command::Release { queue, picks, .. } => Ok(self.release(*queue, picks)),
             Command::Extend { queue, picks, .. } => Ok(self.extend(*queue, picks)),
-            Command::Respond {
-                request,
-                by_reference,
-                part,
-                accept,
-            } => self.respond(*request, *by_reference, *part, *accept),
+            Command::Respond { request, by_reference, part, accept } => {
+                self.respond(*request, *by_reference, *part, *accept)
+            }
             Command::Cancel { request } => Ok(vec![self.cancel(*request)]),
             Command::End { end, request } => Ok(self.end_by_hand(*end, *request)),
             Command::Sweep { end } => Ok(vec![self.sweep(*end)]),
@@ -356,13 +353,7 @@ impl Model {
 
     /// An answer that came with a receipt, and does not answer the request, is kept.
     fn keep_late(&mut self, request: usize) {
-        self.inbox.push(Kept {
-            to: request,
-            by_reference: false,
-            part: None,
-            accept: None,
-            late: true,
-        });
+        self.inbox.push(Kept { to: request, by_reference: false, part: None, accept: None, late: true });
     }
 
     /// The downstream has answered a request that has ended.
@@ -375,9 +366,7 @@ impl Model {
 
     /// What the outcomes of sends tell about requests that others have ended; each lease tells it once.
     fn settle_late(&mut self, sent: Sent, picks: &[Pick]) {
-        let leases = picks
-            .iter()
-            .filter_map(|pick| pick.of(&self.leases[Queue::Tx as usize]));
+        let leases = picks.iter().filter_map(|pick| pick.of(&self.leases[Queue::Tx as usize]));
         let mut late: Vec<Lease> = leases.copied().collect();
         late.sort_by_key(|lease| lease.request);
         for Lease { request, token } in late {
@@ -454,14 +443,7 @@ impl Model {
     fn add(&mut self, queue: Queue, number: u64, request: usize, is_put_off: bool) {
         let messages = &mut self.queues[queue as usize];
         let place = messages.partition_point(|message| message.number < number);
-        messages.insert(
-            place,
-            Message {
-                number,
-                request,
-                is_put_off,
-            },
-        );
+        messages.insert(place, Message { number, request, is_put_off });
     }
 
     /// The request's lease ends, and its message waits again under its old number.
@@ -513,11 +495,7 @@ impl Model {
         let request = self.requests.len();
         let queue = entry(kind);
         let number = self.put(queue, request);
-        let status = if is_checked(kind) {
-            Status::Queued
-        } else {
-            Status::Processing
-        };
+        let status = if is_checked(kind) { Status::Queued } else { Status::Processing };
         self.requests.push(Request {
             kind,
             status,
@@ -563,9 +541,7 @@ impl Model {
     fn submit(&mut self, order: &Order) -> Answer {
         let kind = order.kind;
         let key = order.key.map(|key| (kind, order.submitter, key));
-        let known = key
-            .and_then(|key| self.keys.get(&key))
-            .filter(|known| self.stands(known));
+        let known = key.and_then(|key| self.keys.get(&key)).filter(|known| self.stands(known));
         let known = match known {
             Some(known) if known.payload != order.payload => return Err("TG004"),
             known => known.map(|known| known.request),
@@ -574,20 +550,13 @@ impl Model {
         if let Some(request) = known {
             return Ok(vec![format!("{request} replayed")]);
         }
-        let was_closed = [entry(kind), Queue::Tx]
-            .into_iter()
-            .any(|queue| self.gates[queue as usize].closed);
+        let was_closed = [entry(kind), Queue::Tx].into_iter().any(|queue| self.gates[queue as usize].closed);
         let answer = if order.enforced && self.room(kind) == 0 {
             "refused".to_owned()
         } else {
             let request = self.insert(kind);
             if let Some(key) = key {
-                let known = Known {
-                    request,
-                    payload: order.payload,
-                    is_over: false,
-                    is_due: false,
-                };
+                let known = Known { request, payload: order.payload, is_over: false, is_due: false };
                 self.keys.insert(key, known);
             }
             if !order.enforced {
@@ -602,9 +571,7 @@ impl Model {
     }
 
     fn submit_batch(&mut self, kind: usize, count: usize) -> Vec<String> {
-        let was_closed = [entry(kind), Queue::Tx]
-            .into_iter()
-            .any(|queue| self.gates[queue as usize].closed);
+        let was_closed = [entry(kind), Queue::Tx].into_iter().any(|queue| self.gates[queue as usize].closed);
         let answers = if self.room(kind) < count {
             vec!["refused".to_owned(); count]
         } else {
@@ -627,10 +594,7 @@ impl Model {
         let reaped = self.reap(queue, limit);
         let has_reaped = reaped.is_some();
         let taken = reaped.unwrap_or_else(|| self.take(queue, limit));
-        let claimed: Vec<usize> = taken
-            .into_iter()
-            .filter(|&request| self.may_be_claimed(queue, request))
-            .collect();
+        let claimed: Vec<usize> = taken.into_iter().filter(|&request| self.may_be_claimed(queue, request)).collect();
         if !claimed.is_empty() {
             self.tokens += 1;
             self.given += 1;
@@ -652,10 +616,7 @@ impl Model {
         if has_reaped || self.depth(queue) < depth {
             self.look_after_removal(queue);
         }
-        claimed
-            .into_iter()
-            .map(|request| format!("{request} {}", self.begin_attempt(queue, request)))
-            .collect()
+        claimed.into_iter().map(|request| format!("{request} {}", self.begin_attempt(queue, request))).collect()
     }
 
     fn begin_attempt(&mut self, queue: Queue, request: usize) -> u32 {
@@ -718,11 +679,7 @@ impl Model {
             is_taken
         });
         let taken: Vec<_> = taken.collect();
-        taken
-            .into_iter()
-            .filter(|message| !self.is_stray(queue, message))
-            .map(|message| message.request)
-            .collect()
+        taken.into_iter().filter(|message| !self.is_stray(queue, message)).map(|message| message.request).collect()
     }
 
     /// Whether a claim hands out a request whose message it has taken; it may end it instead.
@@ -775,9 +732,7 @@ impl Model {
     }
 
     fn moved(&self, requests: impl Iterator<Item = usize>) -> Vec<String> {
-        requests
-            .map(|request| format!("{request} {}", self.requests[request].status.word()))
-            .collect()
+        requests.map(|request| format!("{request} {}", self.requests[request].status.word())).collect()
     }
 
     fn settle_checks(&mut self, check: Check, picks: &[Pick]) -> Vec<String> {
@@ -950,27 +905,14 @@ impl Model {
             if !rest.is_empty() {
                 let parts = self.claims.iter().filter(|part| part.token == token);
                 let last = parts.map(|part| part.part).max().unwrap_or_default();
-                self.claims.push(Part {
-                    queue,
-                    token,
-                    part: last + 1,
-                    given,
-                    has_run_out: false,
-                    requests: rest,
-                });
+                self.claims.push(Part { queue, token, part: last + 1, given, has_run_out: false, requests: rest });
             }
         }
         vec![prolonged.to_string()]
     }
 
     fn respond(&mut self, to: usize, by_reference: bool, part: Option<usize>, accept: Option<bool>) -> Answer {
-        let keep = |late| Kept {
-            to,
-            by_reference,
-            part,
-            accept,
-            late,
-        };
+        let keep = |late| Kept { to, by_reference, part, accept, late };
         if by_reference && !self.requests[to].has_reference {
             self.inbox.push(keep(false));
             return Ok(vec!["early".to_owned()]);
@@ -1002,11 +944,7 @@ impl Model {
             if !row.parts.insert(part) {
                 return Some("duplicate");
             }
-            let wanted = if KINDS[row.kind] == "user_decrypt" {
-                THRESHOLD
-            } else {
-                1
-            };
+            let wanted = if KINDS[row.kind] == "user_decrypt" { THRESHOLD } else { 1 };
             if row.parts.len() < wanted {
                 return Some("stored");
             }
@@ -1150,11 +1088,7 @@ impl Model {
             let run_out = self.lease_has_run_out(request);
             let is_there = run_out.is_some() || self.has_message(request);
             let lost = row.status == Status::TxInFlight && (all || run_out != Some(false));
-            let cause = if is_at_most_once(row.kind) {
-                "outcome_unknown"
-            } else {
-                "cancelled"
-            };
+            let cause = if is_at_most_once(row.kind) { "outcome_unknown" } else { "cancelled" };
             if lost && (is_at_most_once(row.kind) || row.is_cancelled) {
                 gone |= is_there;
                 ended += 1;
@@ -1186,10 +1120,7 @@ impl Model {
     fn remove_stray_messages(&mut self, queue: Queue) -> String {
         let messages = std::mem::take(&mut self.queues[queue as usize]);
         let before = messages.len();
-        let kept = messages
-            .into_iter()
-            .filter(|message| !self.is_stray(queue, message))
-            .collect();
+        let kept = messages.into_iter().filter(|message| !self.is_stray(queue, message)).collect();
         self.queues[queue as usize] = kept;
         let removed = before - self.queues[queue as usize].len();
         if removed > 0 {
@@ -1282,11 +1213,7 @@ impl Model {
             lines.push(format!(
                 "{number} {} executed {} checks {} attempts {} parts {} early {} late {} awaited {}: {}",
                 row.status.word(),
-                if row.status == Status::Completed {
-                    "yes"
-                } else {
-                    row.executed
-                },
+                if row.status == Status::Completed { "yes" } else { row.executed },
                 row.checks,
                 row.attempts,
                 row.parts.len(),

@@ -66,16 +66,8 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a token that stays when a message is given back",
         changes: &[
-            (
-                "settle_snooze",
-                "lease = null,",
-                "lease = case when j.ended is null then r.lease end,",
-            ),
-            (
-                "settle_retry",
-                "lease = null,",
-                "lease = case j.cause when 'send_retried' then r.lease end,",
-            ),
+            ("settle_snooze", "lease = null,", "lease = case when j.ended is null then r.lease end,"),
+            ("settle_retry", "lease = null,", "lease = case j.cause when 'send_retried' then r.lease end,"),
         ],
     },
     Mutant {
@@ -118,11 +110,7 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a lost send that counts as unsent",
         changes: &[
-            (
-                "executed",
-                "case when request.tx_attempt > request.tx_unsent then 'unknown' else 'no' end",
-                "'no'",
-            ),
+            ("executed", "case when request.tx_attempt > request.tx_unsent then 'unknown' else 'no' end", "'no'"),
             (
                 "request_history",
                 "and (r.tx_attempt > r.tx_unsent or e.evidence is not null)",
@@ -132,11 +120,7 @@ const MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "a cancel that is forgotten",
-        changes: &[(
-            "settle_retry",
-            "when a.is_cancelled then 'cancelled'",
-            "when false then 'cancelled'",
-        )],
+        changes: &[("settle_retry", "when a.is_cancelled then 'cancelled'", "when false then 'cancelled'")],
     },
     Mutant {
         name: "a claim with one slot too many",
@@ -157,21 +141,13 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a claim with one attempt less",
         changes: &[
-            (
-                "claim_tx",
-                "r.tx_attempt - r.tx_unsent <= (",
-                "r.tx_attempt - r.tx_unsent < (",
-            ),
+            ("claim_tx", "r.tx_attempt - r.tx_unsent <= (", "r.tx_attempt - r.tx_unsent < ("),
             (
                 "end_unclaimed",
                 "r.tx_attempt - r.tx_unsent > case p.semantics",
                 "r.tx_attempt - r.tx_unsent >= case p.semantics",
             ),
-            (
-                "lock_lapsed",
-                "h.tx_attempt - h.tx_unsent > p.attempts",
-                "h.tx_attempt - h.tx_unsent >= p.attempts",
-            ),
+            ("lock_lapsed", "h.tx_attempt - h.tx_unsent > p.attempts", "h.tx_attempt - h.tx_unsent >= p.attempts"),
         ],
     },
     Mutant {
@@ -181,16 +157,8 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a gate that opens one request too early",
         changes: &[
-            (
-                "gate_flip",
-                "then p_depth <= g.low_water",
-                "then p_depth <= g.low_water + 1",
-            ),
-            (
-                "gate_evaluate",
-                "return v_depth <= v_gate.low_water and",
-                "return v_depth <= v_gate.low_water + 1 and",
-            ),
+            ("gate_flip", "then p_depth <= g.low_water", "then p_depth <= g.low_water + 1"),
+            ("gate_evaluate", "return v_depth <= v_gate.low_water and", "return v_depth <= v_gate.low_water + 1 and"),
         ],
     },
     Mutant {
@@ -203,11 +171,7 @@ const MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "a receipt that forgets the inbox",
-        changes: &[(
-            "settle_receipt",
-            "perform tidegate_internal.apply_inbox(v_moved.waiting);",
-            "null;",
-        )],
+        changes: &[("settle_receipt", "perform tidegate_internal.apply_inbox(v_moved.waiting);", "null;")],
     },
     Mutant {
         name: "a receipt that is taken back before it is there",
@@ -219,11 +183,7 @@ const MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "an ended request that keeps its message",
-        changes: &[(
-            "end_requests",
-            "as t where m.msg_id = t.msg_id",
-            "as t where m.msg_id = t.msg_id and false",
-        )],
+        changes: &[("end_requests", "as t where m.msg_id = t.msg_id", "as t where m.msg_id = t.msg_id and false")],
     },
     Mutant {
         name: "a retry against at_most_once",
@@ -235,11 +195,7 @@ const MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "a rebuilt message that stays invisible",
-        changes: &[(
-            "recover_queue",
-            "select m.msg_id, '-infinity', jsonb",
-            "select m.msg_id, 'infinity', jsonb",
-        )],
+        changes: &[("recover_queue", "select m.msg_id, '-infinity', jsonb", "select m.msg_id, 'infinity', jsonb")],
     },
     Mutant {
         name: "a release that keeps its attempt",
@@ -251,11 +207,7 @@ const MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "a share too many",
-        changes: &[(
-            "apply_response",
-            "< v_request.response_threshold then",
-            "<= v_request.response_threshold then",
-        )],
+        changes: &[("apply_response", "< v_request.response_threshold then", "<= v_request.response_threshold then")],
     },
 ];
 

@@ -21,11 +21,8 @@ async fn judge(database: &TestDatabase, mut assertion: Value) -> (String, String
     let contract = json!([assertion]);
     let rows = check(database, &contract).await;
     assert_eq!(rows.len(), 1, "{rows:?}");
-    let detail = database
-        .value(&format!(
-            "select coalesce(detail, '') from tidegate.contract_check('{contract}')"
-        ))
-        .await;
+    let detail =
+        database.value(&format!("select coalesce(detail, '') from tidegate.contract_check('{contract}')")).await;
     let row = rows[0].split_once(": ").unwrap().1.to_owned();
     (row, detail)
 }
@@ -43,11 +40,7 @@ async fn calls(database: &TestDatabase, requests: i32, calls: i32, failures: i32
 }
 
 async fn submit_keyed(database: &TestDatabase, key: &str, payload: &str) -> String {
-    database
-        .value(&format!(
-            "select id from tidegate.submit('direct', '{payload}', idempotency_key => '{key}')"
-        ))
-        .await
+    database.value(&format!("select id from tidegate.submit('direct', '{payload}', idempotency_key => '{key}')")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,18 +77,9 @@ async fn an_assertion_without_kind_or_stage_is_about_every_one_it_makes_sense_fo
     let mut of_readiness = bound;
     of_readiness["stage"] = "readiness".into();
     assert_eq!(count(of_readiness).await, 2);
-    assert_eq!(
-        count(json!({"type": "dedup_window", "span_reorder_le": "1 day"})).await,
-        4
-    );
-    assert_eq!(
-        count(json!({"type": "idempotency", "key_stability": true, "window": 86_400_000})).await,
-        8
-    );
-    assert_eq!(
-        count(json!({"type": "sli", "timeout_rate_le": 0.005, "dup_drop_rate_le": 0.01})).await,
-        10
-    );
+    assert_eq!(count(json!({"type": "dedup_window", "span_reorder_le": "1 day"})).await, 4);
+    assert_eq!(count(json!({"type": "idempotency", "key_stability": true, "window": 86_400_000})).await, 8);
+    assert_eq!(count(json!({"type": "sli", "timeout_rate_le": 0.005, "dup_drop_rate_le": 0.01})).await, 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,9 +94,7 @@ async fn the_bound_of_a_retried_call_is_that_of_its_policy_and_of_what_is_in_for
     assert_eq!(row, "NO | 58500 ms | W_retry_le 58499 ms");
 
     // Whatever is in force is held against the bound as well.
-    database
-        .execute("update tidegate.policy_in_force set timeout_ms = 20000 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy_in_force set timeout_ms = 20000 where kind = 'direct'").await;
     let (row, detail) = judge(&database, bound(json!(60_000))).await;
     assert_eq!(row, "NO | 58500 ms | W_retry_le 60000 ms");
     assert!(detail.ends_with("in force (version 2): 108500 ms"), "{detail}");
@@ -140,19 +122,13 @@ async fn keys_are_stable_while_stored_payloads_have_their_fingerprint() {
     let stable = json!({"type": "idempotency", "key_stability": true});
     let id = submit_keyed(&database, "one", r#"{"b": 1.50, "a": [1e1, 2]}"#).await;
     submit_keyed(&database, "two", "[]").await;
-    database
-        .execute("select tidegate.submit_batch_once('direct', array['1', '2']::jsonb[], 'batch')")
-        .await;
+    database.execute("select tidegate.submit_batch_once('direct', array['1', '2']::jsonb[], 'batch')").await;
 
     let (row, _) = judge(&database, stable.clone()).await;
     assert_eq!(row, "holds | 4 of 4 keys | key_stability");
     // The same payload in another form.
     let rewrite = async |payload: &str| {
-        database
-            .execute(&format!(
-                "update tidegate.request set payload = '{payload}' where id = '{id}'"
-            ))
-            .await;
+        database.execute(&format!("update tidegate.request set payload = '{payload}' where id = '{id}'")).await;
     };
     rewrite(r#"{"a": [10.0, 2], "b": 1.5}"#).await;
     let (row, _) = judge(&database, stable.clone()).await;
@@ -164,9 +140,7 @@ async fn keys_are_stable_while_stored_payloads_have_their_fingerprint() {
     assert!(detail.contains(&id), "{detail}");
 
     // As a set it is the payload that was stored.
-    database
-        .execute("update tidegate.kind set set_paths = '{a}' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set set_paths = '{a}' where name = 'direct'").await;
     let (row, _) = judge(&database, stable).await;
     assert_eq!(row, "holds | 4 of 4 keys | key_stability");
 }
@@ -203,19 +177,12 @@ async fn duplicates_that_come_late_are_within_the_bound_and_the_bound_within_the
     }
 
     // A key that was stored when the window was shorter.
-    database
-        .execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct'").await;
     submit_keyed(&database, "short", "{}").await;
-    database
-        .execute("update tidegate.policy set dedup_window = '24 hours' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set dedup_window = '24 hours' where kind = 'direct'").await;
     let (row, detail) = judge(&database, within("3 hours")).await;
     assert!(row.starts_with("NO | "), "{row}");
-    assert!(
-        detail.contains("1 keys are kept for less, one for 02:00:00 only"),
-        "{detail}"
-    );
+    assert!(detail.contains("1 keys are kept for less, one for 02:00:00 only"), "{detail}");
     let (row, _) = judge(&database, within("2 hours")).await;
     assert!(row.starts_with("holds | "), "{row}");
 }
@@ -240,10 +207,7 @@ async fn semantics_are_those_of_the_policy_and_do_not_contradict_it() {
         .await;
     let (row, detail) = judge(&database, semantics("at_least_once")).await;
     assert_eq!(row, "NO | at_least_once | sem at_least_once");
-    assert!(
-        detail.starts_with("W_retry ≤ deadline − margin does not hold"),
-        "{detail}"
-    );
+    assert!(detail.starts_with("W_retry ≤ deadline − margin does not hold"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,11 +228,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
 
     // A key that lives, and its request is gone: a duplicate would be sent.
     let id = submit_keyed(&database, "gone", "{}").await;
-    database
-        .execute(&format!(
-            "select tidegate.cancel('{id}'); delete from tidegate.request where id = '{id}'"
-        ))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{id}'); delete from tidegate.request where id = '{id}'")).await;
     assert_eq!(
         effects("at_least_once").await,
         "NO | no: 0 completed twice, 0 sent twice, 0 keys sent twice, 1 keys astray | no_side_effect_dup"
@@ -277,11 +237,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
 
     // Sent again after a send that may have left: fine, until that is what the policy rules out.
     for sem in ["at_least_once", "at_most_once"] {
-        database
-            .execute(&format!(
-                "update tidegate.policy set semantics = '{sem}' where kind = 'direct'"
-            ))
-            .await;
+        database.execute(&format!("update tidegate.policy set semantics = '{sem}' where kind = 'direct'")).await;
         database.submit("direct").await;
         let claims = database.claim_tx(1).await;
         assert_eq!(claims.len(), 1);
@@ -300,9 +256,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
             }
         };
         assert_eq!(effects(sem).await, expected);
-        database
-            .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-            .await;
+        database.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])")).await;
     }
 
     database
@@ -325,10 +279,7 @@ async fn a_key_whose_request_was_sent_again_as_another_is_counted() {
         "type": "semantics", "kind": "direct", "sem": "at_least_once", "no_side_effect_dup": true
     }]);
     submit_keyed(&database, "k", "{}").await;
-    for word in [
-        "yes: 0 completed twice, 0 sent twice, 0 keys",
-        "unknown: 0 completed twice, 0 sent twice, 1 keys",
-    ] {
+    for word in ["yes: 0 completed twice, 0 sent twice, 0 keys", "unknown: 0 completed twice, 0 sent twice, 1 keys"] {
         database.claim_tx(1).await;
         let rows = check(&database, &contract).await;
         assert!(rows[1].contains(word), "{rows:?}");
@@ -351,9 +302,7 @@ async fn a_send_that_was_given_back_or_had_not_left_is_no_second_one() {
         .await;
     database.submit("direct").await;
     let claims = database.claim_tx(1).await;
-    database
-        .execute(&format!("select tidegate.release({})", leases(&claims)))
-        .await;
+    database.execute(&format!("select tidegate.release({})", leases(&claims))).await;
     let claims = database.claim_tx(1).await;
     database
         .execute(&format!(
@@ -387,12 +336,9 @@ async fn indicators_are_those_of_the_last_five_minutes() {
              values ('direct', clock_timestamp() - interval '6 minutes', 200, 200)",
         )
         .await;
-    for (member, seen) in [
-        ("timeout_rate_le", 0.05),
-        ("retry_rate_le", 0.25),
-        ("error_ratio_le", 0.08),
-        ("dup_drop_rate_le", 0.015),
-    ] {
+    for (member, seen) in
+        [("timeout_rate_le", 0.05), ("retry_rate_le", 0.25), ("error_ratio_le", 0.08), ("dup_drop_rate_le", 0.015)]
+    {
         let name = member.strip_suffix("_le").unwrap();
         let (row, _) = judge(&database, sli(member, seen)).await;
         assert_eq!(row, format!("holds | {name} {seen} | {member} {seen}"));
@@ -415,9 +361,7 @@ async fn a_latency_target_is_compared_with_the_percentile_of_the_last_five_minut
     assert!(detail.contains("nothing was measured"), "{detail}");
 
     calls(&database, 100, 100, 0, 0).await;
-    database
-        .execute("update tidegate.call_sample set latency_ms = array_fill(20, array[98]) || '{900,1000}'")
-        .await;
+    database.execute("update tidegate.call_sample set latency_ms = array_fill(20, array[98]) || '{900,1000}'").await;
     for (most, holds) in [(900.0, "holds"), (899.5, "NO")] {
         let (row, detail) = judge(&database, bound(most.into())).await;
         assert_eq!(row, format!("{holds} | p99_ms 900 | p99_ms_le {most:?}"));
@@ -449,18 +393,11 @@ async fn every_measured_bound_may_be_relative_and_what_was_not_measured_holds() 
     let unmeasured = check(&database, &contract).await;
     let violated: Vec<_> = unmeasured.iter().filter(|row| row.contains(": NO | ")).collect();
     let known = ["W_retry_le", "span_reorder_le"];
-    assert!(
-        violated
-            .iter()
-            .all(|row| known.iter().any(|member| row.contains(member))),
-        "{violated:#?}"
-    );
+    assert!(violated.iter().all(|row| known.iter().any(|member| row.contains(member))), "{violated:#?}");
     assert_eq!(violated.len(), 10, "the policies are always known");
 
     calls(&database, 10, 30, 20, 7).await;
-    database
-        .execute("update tidegate.call_sample set latency_ms = '{900}'")
-        .await;
+    database.execute("update tidegate.call_sample set latency_ms = '{900}'").await;
     // It compares with the baseline of before, of which there is none, and stores what it has observed.
     let recording = format!("from tidegate.contract_record('{contract}', actor => 'ann') where not holds");
     assert_eq!(database.number(&format!("select count(*) {recording}")).await, 15);
@@ -483,10 +420,7 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
             "\"type\" is missing; a type is one of timeout_upper_bound, retry_success_prob, idempotency, dedup_window, semantics, sli",
         ),
         (json!({"type": 1}), "there is no type \"1\""),
-        (
-            json!({"type": "uptime"}),
-            "there is no type \"uptime\"; a type is one of",
-        ),
+        (json!({"type": "uptime"}), "there is no type \"uptime\"; a type is one of"),
         (
             json!({"type": "sli", "uptime": 1}),
             "there is no \"uptime\" in sli; it has type, kind, stage, timeout_rate_le",
@@ -496,18 +430,9 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
             json!({"type": "sli", "p99_ms_le": "2 s"}),
             "\"p99_ms_le\" is a number of milliseconds, or \"slo_p99_ms\" for the target of the kind, not \"2 s\"",
         ),
-        (
-            json!({"type": "sli", "p99_ms_le": -1}),
-            "\"p99_ms_le\" is a number of milliseconds",
-        ),
-        (
-            json!({"type": "idempotency", "kind": "direct"}),
-            "idempotency needs at least one of key_stability, window",
-        ),
-        (
-            json!({"type": "semantics", "no_side_effect_dup": true}),
-            "semantics needs \"sem\"",
-        ),
+        (json!({"type": "sli", "p99_ms_le": -1}), "\"p99_ms_le\" is a number of milliseconds"),
+        (json!({"type": "idempotency", "kind": "direct"}), "idempotency needs at least one of key_stability, window"),
+        (json!({"type": "semantics", "no_side_effect_dup": true}), "semantics needs \"sem\""),
         (
             json!({"type": "semantics", "sem": "twice"}),
             "\"sem\" is \"at_most_once\", \"at_least_once\" or \"exactly_once\", not \"twice\"",
@@ -516,46 +441,19 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
             json!({"type": "timeout_upper_bound", "W_retry_le": "5"}),
             "\"W_retry_le\" is a number of milliseconds or a text such as",
         ),
-        (
-            json!({"type": "timeout_upper_bound", "W_retry_le": "soon"}),
-            "\"W_retry_le\" is a number of milliseconds",
-        ),
-        (
-            json!({"type": "timeout_upper_bound", "W_retry_le": -1}),
-            "\"W_retry_le\" is a number of milliseconds",
-        ),
-        (
-            json!({"type": "timeout_upper_bound", "W_retry_le": 1e300}),
-            "\"W_retry_le\" is a number of milliseconds",
-        ),
-        (
-            json!({"type": "timeout_upper_bound", "W_retry_le": null}),
-            "\"W_retry_le\" is a number of milliseconds",
-        ),
-        (
-            json!({"type": "retry_success_prob", "p_ok_ge": 1.1}),
-            "\"p_ok_ge\" is a number from 0 to 1, not 1.1",
-        ),
-        (
-            json!({"type": "retry_success_prob", "p_ok_ge": "1"}),
-            "\"p_ok_ge\" is a number from 0 to 1",
-        ),
-        (
-            json!({"type": "idempotency", "key_stability": false}),
-            "\"key_stability\" is true, or left out, not false",
-        ),
-        (
-            json!({"type": "sli", "retry_rate_le": -0.1}),
-            "\"retry_rate_le\" is a number, 0 or more",
-        ),
+        (json!({"type": "timeout_upper_bound", "W_retry_le": "soon"}), "\"W_retry_le\" is a number of milliseconds"),
+        (json!({"type": "timeout_upper_bound", "W_retry_le": -1}), "\"W_retry_le\" is a number of milliseconds"),
+        (json!({"type": "timeout_upper_bound", "W_retry_le": 1e300}), "\"W_retry_le\" is a number of milliseconds"),
+        (json!({"type": "timeout_upper_bound", "W_retry_le": null}), "\"W_retry_le\" is a number of milliseconds"),
+        (json!({"type": "retry_success_prob", "p_ok_ge": 1.1}), "\"p_ok_ge\" is a number from 0 to 1, not 1.1"),
+        (json!({"type": "retry_success_prob", "p_ok_ge": "1"}), "\"p_ok_ge\" is a number from 0 to 1"),
+        (json!({"type": "idempotency", "key_stability": false}), "\"key_stability\" is true, or left out, not false"),
+        (json!({"type": "sli", "retry_rate_le": -0.1}), "\"retry_rate_le\" is a number, 0 or more"),
         (
             json!({"type": "sli", "retry_rate_le": {"baseline_times": -1}}),
             "\"retry_rate_le\" is relative as {\"baseline_times\": 1.2",
         ),
-        (
-            json!({"type": "sli", "retry_rate_le": {"plus": 1}}),
-            "\"retry_rate_le\" is relative as",
-        ),
+        (json!({"type": "sli", "retry_rate_le": {"plus": 1}}), "\"retry_rate_le\" is relative as"),
         (
             json!({"type": "sli", "retry_rate_le": {"baseline_times": 1, "plus": null}}),
             "\"retry_rate_le\" is relative as",
@@ -564,18 +462,9 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
             json!({"type": "sli", "retry_rate_le": {"baseline_times": 1, "minus": 1}}),
             "\"retry_rate_le\" is relative as",
         ),
-        (
-            json!({"type": "retry_success_prob", "p_ok_ge": {"baseline_times": 1001}}),
-            "\"p_ok_ge\" is relative as",
-        ),
-        (
-            json!({"type": "sli", "retry_rate_le": 1, "kind": 1}),
-            "\"kind\" is the name of a kind",
-        ),
-        (
-            json!({"type": "sli", "retry_rate_le": 1, "kind": "nope"}),
-            "there is no kind \"nope\"",
-        ),
+        (json!({"type": "retry_success_prob", "p_ok_ge": {"baseline_times": 1001}}), "\"p_ok_ge\" is relative as"),
+        (json!({"type": "sli", "retry_rate_le": 1, "kind": 1}), "\"kind\" is the name of a kind"),
+        (json!({"type": "sli", "retry_rate_le": 1, "kind": "nope"}), "there is no kind \"nope\""),
         (
             json!({"type": "sli", "retry_rate_le": 1, "stage": "both"}),
             "\"stage\" is \"readiness\" or \"tx\", not \"both\"",
@@ -590,28 +479,15 @@ async fn an_invalid_assertion_is_named_with_its_place_and_the_allowed_values() {
         ),
     ] {
         let contract = json!([good, bad]);
-        let refused = database
-            .refused(&format!("select * from tidegate.contract_check('{contract}')"))
-            .await;
+        let refused = database.refused(&format!("select * from tidegate.contract_check('{contract}')")).await;
         assert_eq!(refused.code, "TG007", "{bad}: {refused:?}");
         let message = refused.message;
         assert!(message.starts_with("assertion 2: "), "{message}");
         assert!(message.contains(said), "{bad}: {message}");
     }
     for nothing in ["{}", "[]", "null", "1"] {
-        let refused = database
-            .refused(&format!("select * from tidegate.contract_check('{nothing}')"))
-            .await;
-        assert!(
-            refused.message.contains("JSON array with at least one assertion"),
-            "{refused:?}"
-        );
+        let refused = database.refused(&format!("select * from tidegate.contract_check('{nothing}')")).await;
+        assert!(refused.message.contains("JSON array with at least one assertion"), "{refused:?}");
     }
-    assert_eq!(
-        database
-            .refused("select * from tidegate.contract_check(null)")
-            .await
-            .code,
-        "TG007"
-    );
+    assert_eq!(database.refused("select * from tidegate.contract_check(null)").await.code, "TG007");
 }

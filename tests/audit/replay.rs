@@ -40,9 +40,7 @@ async fn sound(database: &TestDatabase, id: Uuid) {
 async fn send(database: &TestDatabase, settle: &str, more: &str) -> Uuid {
     let claims = database.claim_tx(1).await;
     assert_eq!(claims.len(), 1);
-    database
-        .execute(&format!("select tidegate.{settle}({}{more})", leases(&claims)))
-        .await;
+    database.execute(&format!("select tidegate.{settle}({}{more})", leases(&claims))).await;
     claims[0].id
 }
 
@@ -60,9 +58,7 @@ async fn eventful(database: &TestDatabase) -> Uuid {
     send(database, "settle_retry", BUSY).await;
     send(database, "release", "").await;
     database.claim_tx(1).await;
-    database
-        .execute("select tidegate.recover(reset_all => true, force => true)")
-        .await;
+    database.execute("select tidegate.recover(reset_all => true, force => true)").await;
     send(database, "settle_receipt", ANSWERED).await
 }
 
@@ -70,14 +66,7 @@ async fn eventful(database: &TestDatabase) -> Uuid {
 async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
     let database = TestDatabase::unlimited().await;
     for kind in ["public_decrypt", "input_proof", "direct"] {
-        for status in [
-            "completed",
-            "failure",
-            "timed_out",
-            "receipt_received",
-            "tx_in_flight",
-            "processing",
-        ] {
+        for status in ["completed", "failure", "timed_out", "receipt_received", "tx_in_flight", "processing"] {
             let id = database.request_in(kind, status).await;
             sound(&database, id).await;
             database.execute(&format!("select tidegate.cancel('{id}')")).await;
@@ -190,9 +179,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
     for _ in 0..3 {
         send(&database, "settle_retry", BUSY).await;
     }
-    database
-        .execute("update tidegate.policy set attempts = 3 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 3 where kind = 'direct'").await;
     // More than the policy now allows: a look for a receipt is left.
     let id = send(&database, "settle_receipt", ANSWERED).await;
 
@@ -205,10 +192,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
     let remarks = remarks(&database, id).await;
     assert_eq!(
         remarks.last().unwrap().split("; ").collect::<Vec<_>>()[..2],
-        [
-            "8: claimed: by policy version 3: 3 attempts of 10000 ms",
-            "may search for a receipt, and not send"
-        ],
+        ["8: claimed: by policy version 3: 3 attempts of 10000 ms", "may search for a receipt, and not send"],
         "{remarks:?}"
     );
 }
@@ -219,11 +203,7 @@ async fn shares_are_counted_and_a_response_is_there() {
     let id = database.request_in("user_decrypt", "receipt_received").await;
     for part in 1..=3 {
         sound(&database, id).await;
-        database
-            .execute(&format!(
-                "select tidegate.respond('{part}', id => '{id}', part => 'p{part}')"
-            ))
-            .await;
+        database.execute(&format!("select tidegate.respond('{part}', id => '{id}', part => 'p{part}')")).await;
     }
     assert_eq!(database.status(RequestId(id)).await, "completed");
     sound(&database, id).await;
@@ -248,11 +228,7 @@ async fn shares_are_counted_and_a_response_is_there() {
 async fn a_legal_hand_edit_is_shown_as_one_and_is_no_finding() {
     let database = TestDatabase::unlimited().await;
     let id = database.request_in("direct", "processing").await;
-    database
-        .execute(&format!(
-            "update tidegate.request set req_status = 'failure' where id = '{id}'"
-        ))
-        .await;
+    database.execute(&format!("update tidegate.request set req_status = 'failure' where id = '{id}'")).await;
 
     sound(&database, id).await;
     let remarks = remarks(&database, id).await;
@@ -423,15 +399,10 @@ async fn a_request_past_its_deadline_is_a_finding() {
         session.execute("set local session_replication_role = replica").await;
         session.execute(&ago.replace("$id", &format!("'{id}'"))).await;
         let found = session
-            .texts(&format!(
-                "select finding from tidegate.audit_replay('{id}') where finding is not null"
-            ))
+            .texts(&format!("select finding from tidegate.audit_replay('{id}') where finding is not null"))
             .await;
         session.rollback().await;
-        assert!(
-            found.last().is_some_and(|found| found.starts_with(said)),
-            "{found:#?}, not {said}"
-        );
+        assert!(found.last().is_some_and(|found| found.starts_with(said)), "{found:#?}, not {said}");
         database.execute(&format!("select tidegate.cancel('{id}')")).await;
     }
 }
@@ -449,19 +420,14 @@ async fn a_clock_that_was_set_back_is_a_remark() {
 
     sound(&database, id).await;
     let remarks = remarks(&database, id).await;
-    assert!(
-        remarks[1].starts_with("3: send_retried: the clock was set back by 00:00:59"),
-        "{remarks:?}"
-    );
+    assert!(remarks[1].starts_with("3: send_retried: the clock was set back by 00:00:59"), "{remarks:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_request_cannot_be_replayed() {
     let database = TestDatabase::unlimited().await;
     let replay = async |id: &str| {
-        let refused = database
-            .refused(&format!("select * from tidegate.audit_replay('{id}')"))
-            .await;
+        let refused = database.refused(&format!("select * from tidegate.audit_replay('{id}')")).await;
         assert_eq!(refused.code, "TG006");
         refused.message
     };
@@ -469,11 +435,6 @@ async fn an_unknown_request_cannot_be_replayed() {
     assert_eq!(replay(unknown).await, format!("there is no request {unknown}"));
 
     let id = database.request_in("direct", "failure").await.to_string();
-    database
-        .execute(&format!("delete from tidegate.request where id = '{id}'"))
-        .await;
-    assert_eq!(
-        replay(&id).await,
-        format!("there is no request {id} any more, only 2 steps of its history")
-    );
+    database.execute(&format!("delete from tidegate.request where id = '{id}'")).await;
+    assert_eq!(replay(&id).await, format!("there is no request {id} any more, only 2 steps of its history"));
 }

@@ -23,16 +23,12 @@ pub(crate) async fn with_breaker() -> TestDatabase {
 }
 
 async fn state(database: &TestDatabase) -> String {
-    database
-        .value("select state || ' ' || probes || ' ' || successes from tidegate.breaker")
-        .await
+    database.value("select state || ' ' || probes || ' ' || successes from tidegate.breaker").await
 }
 
 /// The open time is over.
 async fn let_time_pass(database: &TestDatabase) {
-    database
-        .execute("update tidegate.breaker set open_until = clock_timestamp() where state = 'open'")
-        .await;
+    database.execute("update tidegate.breaker set open_until = clock_timestamp() where state = 'open'").await;
 }
 
 async fn fail(session: &mut Session, held: &[Held]) {
@@ -68,9 +64,7 @@ async fn it_trips_at_its_share_of_failures_and_not_before_it_has_seen_enough() {
     fail(&mut session, &held[4..5]).await;
     assert_eq!(state(&database).await, "open 0 0", "four of eight");
     assert_eq!(
-        database
-            .value("select cause || ' ' || figures::text from tidegate.breaker_event")
-            .await,
+        database.value("select cause || ' ' || figures::text from tidegate.breaker_event").await,
         r#"error rate {"slow": 0, "calls": 8, "failures": 4}"#
     );
 }
@@ -78,9 +72,7 @@ async fn it_trips_at_its_share_of_failures_and_not_before_it_has_seen_enough() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_calls_trip_it_and_refusals_do_not() {
     let database = with_breaker().await;
-    database
-        .execute("update tidegate.policy set breaker_latency_ms = 100 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set breaker_latency_ms = 100 where kind = 'direct'").await;
     submit_many(&database, "direct", 16).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 8).await;
@@ -94,17 +86,10 @@ async fn slow_calls_trip_it_and_refusals_do_not() {
     assert_eq!(state(&database).await, "closed 0 0");
     let held = session.claim("tx", 8).await;
     session
-        .execute(&settle(
-            "settle_receipt",
-            &held,
-            "null, array_fill('1'::jsonb, array[8]), array_fill(101, array[8])",
-        ))
+        .execute(&settle("settle_receipt", &held, "null, array_fill('1'::jsonb, array[8]), array_fill(101, array[8])"))
         .await;
     assert_eq!(state(&database).await, "open 0 0");
-    assert_eq!(
-        database.value("select cause from tidegate.breaker_event").await,
-        "latency"
-    );
+    assert_eq!(database.value("select cause from tidegate.breaker_event").await, "latency");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,22 +124,11 @@ async fn while_it_is_open_no_worker_claims_and_callers_get_a_long_retry_after() 
             .await,
         "300"
     );
-    assert_eq!(
-        database
-            .value("select retry_after_seconds from tidegate.submit('direct', '{}')")
-            .await,
-        "300"
-    );
+    assert_eq!(database.value("select retry_after_seconds from tidegate.submit('direct', '{}')").await, "300");
 
-    database
-        .execute("update tidegate.policy set breaker_error_rate = null where kind = 'direct'")
-        .await;
-    database
-        .execute("update pgmq.q_tx set vt = '-infinity' where true")
-        .await;
-    database
-        .execute("delete from tidegate.request where kind = 'input_proof' and req_status = 'completed'")
-        .await;
+    database.execute("update tidegate.policy set breaker_error_rate = null where kind = 'direct'").await;
+    database.execute("update pgmq.q_tx set vt = '-infinity' where true").await;
+    database.execute("delete from tidegate.request where kind = 'input_proof' and req_status = 'completed'").await;
     assert_eq!(
         database
             .value(
@@ -182,12 +156,7 @@ async fn a_queue_of_nothing_else_is_left_as_it_is() {
     fail(&mut session, &held).await;
 
     assert_eq!(session.claim("own", 9).await.len(), 0);
-    assert_eq!(
-        database
-            .value("select count(*) from pgmq.q_own where vt > clock_timestamp()")
-            .await,
-        "0"
-    );
+    assert_eq!(database.value("select count(*) from pgmq.q_own where vt > clock_timestamp()").await, "0");
     let waits = database.number("select tidegate.claim_wait_ms('own')").await;
     assert_eq!(waits, 60_000, "a worker has nothing to look for");
     let told = "select max(retry_after_seconds) from tidegate.request_eta where kind = 'direct'";
@@ -226,19 +195,11 @@ async fn half_open_it_lets_so_many_probes_through_whoever_claims_and_closes_when
     assert_eq!(state(&database).await, "half_open 2 1");
     succeed(&mut session, &probes[1..]).await;
     assert_eq!(state(&database).await, "closed 0 0");
-    database
-        .execute("update pgmq.q_tx set vt = '-infinity' where true")
-        .await;
+    database.execute("update pgmq.q_tx set vt = '-infinity' where true").await;
     assert_eq!(session.claim("tx", 99).await.len(), 8);
     assert_eq!(
-        database
-            .column("select state || ': ' || cause from tidegate.breaker_event order by id")
-            .await,
-        [
-            "open: error rate",
-            "half_open: open time over",
-            "closed: probes succeeded"
-        ]
+        database.column("select state || ': ' || cause from tidegate.breaker_event order by id").await,
+        ["open: error rate", "half_open: open time over", "closed: probes succeeded"]
     );
 }
 
@@ -299,16 +260,12 @@ async fn probes_of_a_claim_that_waited_for_rows_keep_their_places_as_long_as_oth
     let claiming = session.start("select id from tidegate.claim_tx('tx', 'slow', 9, '1 minute')");
     claiming.until_blocked_by(&database, &holder).await;
     // Longer than a lease and a call together.
-    database
-        .execute("update public.test_clock set at = at + interval '2 minutes'")
-        .await;
+    database.execute("update public.test_clock set at = at + interval '2 minutes'").await;
     holder.rollback().await;
     let (mut session, probes) = claiming.finish().await;
     assert_eq!(probes.len(), 2);
 
-    database
-        .execute("update public.test_clock set at = at + interval '1 second'")
-        .await;
+    database.execute("update public.test_clock set at = at + interval '1 second'").await;
     assert_eq!(session.claim("tx", 9).await.len(), 0, "a call may still be under way");
     assert_eq!(state(&database).await, "half_open 2 0");
 }
@@ -348,28 +305,14 @@ async fn readiness_checks_that_fail_trip_theirs_and_checks_that_say_no_do_not() 
     assert_eq!(state(&database).await, "closed 0 0");
     let held = session.claim("readiness", 6).await;
     session
-        .execute(&settle(
-            "settle_snooze",
-            &held,
-            r#"null, array_fill('{"code": "timeout"}'::jsonb, array[6])"#,
-        ))
+        .execute(&settle("settle_snooze", &held, r#"null, array_fill('{"code": "timeout"}'::jsonb, array[6])"#))
         .await;
     assert_eq!(state(&database).await, "open 0 0");
     database.execute("update pgmq.q_readiness set vt = '-infinity'").await;
     assert_eq!(session.claim("readiness", 9).await.len(), 0);
-    assert_eq!(
-        database
-            .value("select min(tidegate.request_retry_after(id)) from tidegate.request")
-            .await,
-        "300"
-    );
+    assert_eq!(database.value("select min(tidegate.request_retry_after(id)) from tidegate.request").await, "300");
     // The check has said nothing of the kind's sends.
-    assert_eq!(
-        database
-            .value("select count(*) from tidegate.breaker where stage = 'tx'")
-            .await,
-        "0"
-    );
+    assert_eq!(database.value("select count(*) from tidegate.breaker where stage = 'tx'").await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -393,9 +336,7 @@ async fn its_changes_are_announced_and_seen_without_announcement() {
     })
     .await;
     assert_eq!(
-        database
-            .value("select state || ' ' || (open_ratio > 0) from tidegate.breaker_overview")
-            .await,
+        database.value("select state || ' ' || (open_ratio > 0) from tidegate.breaker_overview").await,
         "half_open true"
     );
 }
@@ -418,9 +359,7 @@ async fn a_breaker_that_is_made_again_continues_the_history_and_not_the_open_tim
     // Two of five minutes.
     assert_eq!(database.value(shown).await, "closed 2 removed 0.4");
     assert_eq!(
-        database
-            .column("select epoch || ' ' || state from tidegate.breaker_event order by id")
-            .await,
+        database.column("select epoch || ' ' || state from tidegate.breaker_event order by id").await,
         ["1 open", "2 closed"]
     );
     sound(&database).await;

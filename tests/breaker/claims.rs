@@ -49,12 +49,7 @@ async fn an_open_breaker_of_another_kind_costs_a_claim_no_more_messages_than_it_
     submit_many(&database, "input_proof", 50).await;
     let mut session = Session::open(&database).await;
     assert_eq!(session.claim("tx", 1).await.len(), 1);
-    assert_eq!(
-        database
-            .value("select count(*) from pgmq.q_tx where vt = '-infinity'")
-            .await,
-        "49"
-    );
+    assert_eq!(database.value("select count(*) from pgmq.q_tx where vt = '-infinity'").await, "49");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,9 +60,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_no_claim_that_gives_messages_b
     open(&database, "0 seconds").await;
     // A release holds the watermark's lock, and may report to the breaker next.
     let mut giving = Session::begin(&database).await;
-    giving
-        .execute("select pg_advisory_xact_lock(tidegate.queue_lock_key('tx', 'watermark'))")
-        .await;
+    giving.execute("select pg_advisory_xact_lock(tidegate.queue_lock_key('tx', 'watermark'))").await;
 
     let mut claiming = Session::begin(&database).await;
     claiming.execute("set local lock_timeout = '10s'").await;
@@ -83,25 +76,17 @@ async fn a_claim_at_a_half_open_breaker_waits_for_no_claim_that_gives_messages_b
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_a_kind_that_was_pointed_elsewhere_do_not_wait_for_breakers_of_others() {
     let database = with_breaker().await;
-    database
-        .execute("insert into tidegate.queue (name, stage) values ('other', 'tx')")
-        .await;
-    database
-        .execute("update tidegate.kind set tx_queue = 'other' where name = 'input_proof'")
-        .await;
+    database.execute("insert into tidegate.queue (name, stage) values ('other', 'tx')").await;
+    database.execute("update tidegate.kind set tx_queue = 'other' where name = 'input_proof'").await;
     let left = submit_many(&database, "input_proof", 2).await;
     // From now on no process uses the queue, but two requests are in it.
-    database
-        .execute("update tidegate.kind set tx_queue = 'tx' where name = 'input_proof'")
-        .await;
+    database.execute("update tidegate.kind set tx_queue = 'tx' where name = 'input_proof'").await;
     open(&database, "1 hour").await;
     let mut session = Session::open(&database).await;
     assert_eq!(ids(&session.claim("other", 1).await), left[..1]);
 
     // The one kind that uses it is held back.
-    database
-        .execute("update tidegate.kind set tx_queue = 'other' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set tx_queue = 'other' where name = 'direct'").await;
     assert_eq!(database.number("select tidegate.claim_wait_ms('other')").await, 0);
     assert_eq!(ids(&session.claim("other", 1).await), left[1..]);
     sound(&database).await;
@@ -110,13 +95,9 @@ async fn requests_of_a_kind_that_was_pointed_elsewhere_do_not_wait_for_breakers_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_breaker_that_saw_a_clock_of_the_future_begins_anew() {
     let database = with_breaker().await;
-    database
-        .execute("update tidegate.policy set breaker_open_ms = 5000 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set breaker_open_ms = 5000 where kind = 'direct'").await;
     open(&database, "1 hour").await;
-    database
-        .execute("update tidegate.breaker set changed_at = clock_timestamp() + interval '59 minutes'")
-        .await;
+    database.execute("update tidegate.breaker set changed_at = clock_timestamp() + interval '59 minutes'").await;
     database.execute("select tidegate.breakers_evaluate()").await;
     assert_eq!(
         database
@@ -136,12 +117,7 @@ async fn requests_are_snoozed_for_half_a_minute_however_long_the_breaker_is_open
     let mut session = Session::open(&database).await;
     assert_eq!(session.claim("tx", 9).await.len(), 0);
     // The breaker may be taken away, or closed, and they would still wait.
-    assert_eq!(
-        database
-            .value("select max(vt) <= clock_timestamp() + interval '30 seconds' from pgmq.q_tx")
-            .await,
-        "t"
-    );
+    assert_eq!(database.value("select max(vt) <= clock_timestamp() + interval '30 seconds' from pgmq.q_tx").await, "t");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,11 +50,7 @@ async fn concurrent_claimers_share_no_request_and_lose_none() {
                     }
                 }
             }
-            assert_eq!(
-                seen.values().max(),
-                Some(&1),
-                "{claimers} claimers of {queue} shared a request"
-            );
+            assert_eq!(seen.values().max(), Some(&1), "{claimers} claimers of {queue} shared a request");
             assert_eq!(seen.len(), ids.len(), "{claimers} claimers of {queue} lost requests");
             sound(&database).await;
         }
@@ -143,20 +139,9 @@ async fn a_lost_check_is_handed_out_again_and_its_old_holder_settles_nothing() {
     let second = session.claim("readiness", 1).await;
 
     assert_eq!((second[0].id, second[0].attempt), (id, 2));
-    for (function, more) in [
-        ("settle_passed", ""),
-        ("settle_snooze", ""),
-        ("settle_failed", "null"),
-        ("release", ""),
-    ] {
-        assert!(
-            session.texts(&settle(function, &first, more)).await.is_empty(),
-            "{function}"
-        );
+    for (function, more) in [("settle_passed", ""), ("settle_snooze", ""), ("settle_failed", "null"), ("release", "")] {
+        assert!(session.texts(&settle(function, &first, more)).await.is_empty(), "{function}");
     }
     assert_eq!(history(&database, id).await, "submitted");
-    assert_eq!(
-        session.texts(&settle("settle_passed", &second, "")).await,
-        [id.to_string()]
-    );
+    assert_eq!(session.texts(&settle("settle_passed", &second, "")).await, [id.to_string()]);
 }

@@ -15,9 +15,7 @@ const NO_ROWS: [&str; 0] = [];
 /// Shifts every hold of a queue.
 async fn shift_holds(database: &TestDatabase, queue: &str, by: &str) {
     database
-        .execute(&format!(
-            "update tidegate.claim set until = until + interval '{by}' where queue = '{queue}'"
-        ))
+        .execute(&format!("update tidegate.claim set until = until + interval '{by}' where queue = '{queue}'"))
         .await;
 }
 
@@ -26,13 +24,8 @@ async fn a_hold_beyond_its_lease_counts_as_none_and_comes_back_by_the_rescan() {
     for (queue, kind) in [("readiness", "public_decrypt"), ("tx", "direct")] {
         let database = TestDatabase::unlimited().await;
         database.submit(kind).await;
-        let claim = || async {
-            if queue == "tx" {
-                database.claim_tx(5).await
-            } else {
-                database.claim_readiness(5).await
-            }
-        };
+        let claim =
+            || async { if queue == "tx" { database.claim_tx(5).await } else { database.claim_readiness(5).await } };
         let first = claim().await;
         let held = format!("select row(waiting, held)::text from tidegate.queue_overview where queue = '{queue}'");
         assert_eq!(database.value(&held).await, "(0,1)");
@@ -56,39 +49,20 @@ async fn a_hold_within_its_lease_is_left_alone_by_the_rescan_even_a_long_one() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "create table held as select lease from tidegate.claim_tx('tx', 'w', 1, '1 day')",
-    )
-    .await;
+    run(&mut session, "create table held as select lease from tidegate.claim_tx('tx', 'w', 1, '1 day')").await;
 
     assert_eq!(database.number("tidegate.rescan_queue('tx')").await, 0);
     assert_eq!(database.claim_tx(1).await.len(), 0);
     // Extended to less, it may not reach as far as before.
-    assert_eq!(
-        column(
-            &mut session,
-            "select tidegate.extend(array(select lease from held), '10 s')"
-        )
-        .await
-        .len(),
-        1
-    );
-    assert_eq!(
-        database
-            .value("select until < clock_timestamp() + interval '11 s' from tidegate.claim")
-            .await,
-        "t"
-    );
+    assert_eq!(column(&mut session, "select tidegate.extend(array(select lease from held), '10 s')").await.len(), 1);
+    assert_eq!(database.value("select until < clock_timestamp() + interval '11 s' from tidegate.claim").await, "t");
     assert_eq!(database.number("tidegate.rescan_queue('tx')").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holds_beyond_their_lease_take_no_slot_of_the_concurrency_limit() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'").await;
     for _ in 0..4 {
         database.submit("public_decrypt").await;
     }
@@ -122,11 +96,7 @@ async fn the_marks_of_a_queue_an_hour_ahead_hide_nothing_after_the_rescan() {
         )
         .await;
     database.run_out("tx").await;
-    assert_eq!(
-        database.claim_tx(5).await.len(),
-        1,
-        "the marks hide all messages, but no lease"
-    );
+    assert_eq!(database.claim_tx(5).await.len(), 1, "the marks hide all messages, but no lease");
     assert_eq!(database.claim_tx(5).await.len(), 0);
 
     assert_eq!(database.number("tidegate.rescan_queue('tx')").await, 2);
@@ -150,10 +120,7 @@ async fn the_limiter_goes_on_after_its_next_send_was_due_an_hour_ahead() {
             ))
             .await;
 
-        eventually("the limiter hands out again", || async {
-            !database.claim_tx(5).await.is_empty()
-        })
-        .await;
+        eventually("the limiter hands out again", || async { !database.claim_tx(5).await.is_empty() }).await;
 
         // Not everything at once, either: the rate holds from here on.
         let ahead = database
@@ -178,10 +145,7 @@ async fn claims_in_a_row_after_a_step_back_do_not_each_send_one() {
     for _ in 0..50 {
         sent += database.claim_tx(1).await.len();
     }
-    assert_eq!(
-        sent, 0,
-        "the next send is a tenth of a reservation and ten seconds away"
-    );
+    assert_eq!(sent, 0, "the next send is a tenth of a reservation and ten seconds away");
     assert!((5000..=10_100).contains(&database.number("tidegate.claim_wait_ms('tx')").await));
 }
 
@@ -197,15 +161,10 @@ async fn a_rate_that_is_raised_takes_effect_at_once() {
     assert_eq!(database.claim_tx(5).await.len(), 1);
     assert_eq!(database.claim_tx(5).await.len(), 0);
 
-    database
-        .execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'").await;
 
     assert!(database.number("tidegate.claim_wait_ms('tx')").await <= 2);
-    eventually("the new rate holds", || async {
-        !database.claim_tx(5).await.is_empty()
-    })
-    .await;
+    eventually("the new rate holds", || async { !database.claim_tx(5).await.is_empty() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,14 +179,7 @@ async fn a_limiter_that_lies_far_behind_lets_no_more_than_a_burst_through() {
         .await;
     let mut session = database.session().await;
     // The burst at once and the slots of the next 100 ms.
-    assert_eq!(
-        value(
-            &mut session,
-            "select count(*) from tidegate.claim_tx('tx', 'w', 50, '30 s')"
-        )
-        .await,
-        "4"
-    );
+    assert_eq!(value(&mut session, "select count(*) from tidegate.claim_tx('tx', 'w', 50, '30 s')").await, "4");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,8 +194,5 @@ async fn sweeps_and_duties_that_ran_an_hour_ahead_go_on() {
         )
         .await;
     database.execute("call tidegate.maintain()").await;
-    assert_eq!(
-        database.value("select req_status from tidegate.request").await,
-        "failure"
-    );
+    assert_eq!(database.value("select req_status from tidegate.request").await, "failure");
 }

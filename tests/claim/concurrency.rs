@@ -16,17 +16,10 @@ use crate::support::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_limit_takes_no_lock_and_a_limit_takes_one() {
-    for (queue, kind, limit) in [
-        ("tx", "direct", "per_seconds"),
-        ("readiness", "public_decrypt", "max_concurrency"),
-    ] {
+    for (queue, kind, limit) in [("tx", "direct", "per_seconds"), ("readiness", "public_decrypt", "max_concurrency")] {
         for (value, locks) in [("null", "0"), ("1000", "1")] {
             let database = TestDatabase::unlimited().await;
-            database
-                .execute(&format!(
-                    "update tidegate.queue set {limit} = {value} where name = '{queue}'"
-                ))
-                .await;
+            database.execute(&format!("update tidegate.queue set {limit} = {value} where name = '{queue}'")).await;
             submit_many(&database, kind, 5).await;
             let mut session = Session::begin(&database).await;
             assert_eq!(session.claim(queue, 5).await.len(), 5);
@@ -43,9 +36,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
     for limit in [1_usize, 3, 50] {
         let database = TestDatabase::unlimited().await;
         database
-            .execute(&format!(
-                "update tidegate.queue set max_concurrency = {limit} where name = 'readiness'"
-            ))
+            .execute(&format!("update tidegate.queue set max_concurrency = {limit} where name = 'readiness'"))
             .await;
         let total = 400;
         submit_many(&database, "public_decrypt", total).await;
@@ -67,9 +58,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
                     if round % 3 == 0 && !held.is_empty() {
                         session.texts(&settle("release", &held, "")).await;
                     } else if round % 5 == 0 && !held.is_empty() {
-                        session
-                            .texts(&format!("select tidegate.extend({}, '30 s')", leases(&held)))
-                            .await;
+                        session.texts(&format!("select tidegate.extend({}, '30 s')", leases(&held))).await;
                         done += session.texts(&settle("settle_passed", &held, "")).await.len();
                     } else if !held.is_empty() {
                         done += session.texts(&settle("settle_passed", &held, "")).await.len();
@@ -103,9 +92,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_comes_back_with_its_settle_and_with_its_lease() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'").await;
     submit_many(&database, "public_decrypt", 12).await;
     let mut session = Session::open(&database).await;
     for (outcome, more) in [
@@ -146,60 +133,40 @@ async fn a_limit_of_none_stops_checks_and_no_limit_does_not() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "public_decrypt", 300).await;
     let mut session = Session::open(&database).await;
-    database
-        .execute("update tidegate.queue set max_concurrency = 0 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 0 where name = 'readiness'").await;
     assert!(session.claim("readiness", 5).await.is_empty());
-    database
-        .execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 2 where name = 'readiness'").await;
     assert_eq!(session.claim("readiness", 5).await.len(), 2);
-    database
-        .execute("update tidegate.queue set max_concurrency = 1 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 1 where name = 'readiness'").await;
     assert!(session.claim("readiness", 5).await.is_empty());
-    database
-        .execute("update tidegate.queue set max_concurrency = null where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = null where name = 'readiness'").await;
     assert_eq!(session.claim("readiness", 500).await.len(), 298);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.queue set max_concurrency = 1 where name = 'readiness'")
-        .await;
+    database.execute("update tidegate.queue set max_concurrency = 1 where name = 'readiness'").await;
     submit_many(&database, "public_decrypt", 2).await;
     let mut holder = Session::open(&database).await;
     let held = holder.claim_for("readiness", 1, "1 second").await;
     holder.execute("begin").await;
-    let extended = holder
-        .texts(&format!(
-            "select e from tidegate.extend({}, '30 s') as e",
-            leases(&held)
-        ))
-        .await;
+    let extended = holder.texts(&format!("select e from tidegate.extend({}, '30 s') as e", leases(&held))).await;
     assert_eq!(extended.len(), 1);
     // What the others see runs out before this commits.
     eventually("the old lease runs out", || async {
-        database
-            .number("select count(*) from tidegate.leased_request where queue = 'readiness' and not in_force")
-            .await
+        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and not in_force").await
             == 1
     })
     .await;
-    let claim = Session::open(&database)
-        .await
-        .start("select id from tidegate.claim_readiness('readiness', 'w', 1, '30 s')");
+    let claim =
+        Session::open(&database).await.start("select id from tidegate.claim_readiness('readiness', 'w', 1, '30 s')");
     claim.until_blocked_or_done(&database, &holder).await;
     holder.commit().await;
 
     assert_eq!(claim.finish().await.1, NOTHING);
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force")
-            .await,
+        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force").await,
         1
     );
 }
@@ -209,17 +176,12 @@ async fn a_claim_in_an_old_snapshot_is_refused() {
     let database = TestDatabase::new().await;
     for (stage, queue) in [("tx", "tx"), ("readiness", "readiness")] {
         let mut session = database.session().await;
-        sqlx::raw_sql("begin isolation level repeatable read")
+        sqlx::raw_sql("begin isolation level repeatable read").execute(&mut session).await.unwrap();
+
+        let refused = sqlx::raw_sql(&format!("select * from tidegate.claim_{stage}('{queue}', 'w', 1, '1 s')"))
             .execute(&mut session)
             .await
-            .unwrap();
-
-        let refused = sqlx::raw_sql(&format!(
-            "select * from tidegate.claim_{stage}('{queue}', 'w', 1, '1 s')"
-        ))
-        .execute(&mut session)
-        .await
-        .unwrap_err();
+            .unwrap_err();
 
         assert!(refused.to_string().contains("READ COMMITTED"), "{refused}");
     }

@@ -8,11 +8,7 @@ use crate::support::{
 const QUEUES: [(&str, &str); 2] = [("readiness", "public_decrypt"), ("tx", "direct")];
 
 async fn depth(database: &TestDatabase, queue: &str) -> i64 {
-    database
-        .number(&format!(
-            "select depth from tidegate.queue_counts() where queue = '{queue}'"
-        ))
-        .await
+    database.number(&format!("select depth from tidegate.queue_counts() where queue = '{queue}'")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,9 +20,7 @@ async fn stray_messages_are_deleted_and_no_row_is_touched() {
         let id = database.submit(kind).await;
         let elsewhere = database.submit(other_kind).await;
         let done = database.submit(kind).await;
-        database
-            .execute(&format!("select tidegate.fail_internal(array['{done}'::uuid])"))
-            .await;
+        database.execute(&format!("select tidegate.fail_internal(array['{done}'::uuid])")).await;
         let mut tester = Session::open(&database).await;
         for message in [
             r#"{"id": "00000000-0000-7000-8000-000000000000"}"#.to_owned(),
@@ -73,11 +67,7 @@ async fn messages_of_ended_requests_are_removed_and_not_returned() {
         let mut session = Session::open(&database).await;
         session.execute(&format!("select tidegate.cancel('{cancelled}')")).await;
         // By hand: the message stays behind.
-        session
-            .execute(&format!(
-                "update tidegate.request set req_status = 'failure' where id = '{edited}'"
-            ))
-            .await;
+        session.execute(&format!("update tidegate.request set req_status = 'failure' where id = '{edited}'")).await;
         assert_eq!(depth(&database, queue).await, 2);
 
         let held = session.claim(queue, 10).await;
@@ -94,11 +84,8 @@ async fn a_claim_of_nothing_takes_nothing_and_nonsense_is_refused() {
         let database = TestDatabase::unlimited().await;
         submit_many(&database, kind, 3).await;
         let mut session = Session::open(&database).await;
-        let (function, other) = if queue == "tx" {
-            ("claim_tx", "claim_readiness")
-        } else {
-            ("claim_readiness", "claim_tx")
-        };
+        let (function, other) =
+            if queue == "tx" { ("claim_tx", "claim_readiness") } else { ("claim_readiness", "claim_tx") };
         for batch in ["0", "-1", "-2147483648", "null"] {
             let sql = format!("select id from tidegate.{function}('{queue}', 'w', {batch}, '30 s')");
             assert_eq!(session.texts(&sql).await, NOTHING, "batch {batch}");
@@ -116,12 +103,7 @@ async fn a_claim_of_nothing_takes_nothing_and_nonsense_is_refused() {
             let said = session.attempt(&format!("select id from tidegate.{arguments}")).await;
             assert_eq!(said.unwrap_err().0, state, "{arguments}");
         }
-        assert_eq!(
-            database
-                .number(&format!("select count(*) from tidegate.claim where queue = '{queue}'"))
-                .await,
-            0
-        );
+        assert_eq!(database.number(&format!("select count(*) from tidegate.claim where queue = '{queue}'")).await, 0);
     }
 }
 
@@ -132,15 +114,9 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
         submit_many(&database, kind, 2).await;
         let mut session = Session::open(&database).await;
 
-        assert_eq!(
-            session.texts(&format!("select tidegate.pause('{queue}')")).await,
-            [queue]
-        );
+        assert_eq!(session.texts(&format!("select tidegate.pause('{queue}')")).await, [queue]);
         assert!(session.claim(queue, 10).await.is_empty());
-        assert_eq!(
-            session.texts(&format!("select tidegate.pause('{queue}', false)")).await,
-            [queue]
-        );
+        assert_eq!(session.texts(&format!("select tidegate.pause('{queue}', false)")).await, [queue]);
         assert_eq!(session.claim(queue, 10).await.len(), 2);
     }
 }
@@ -148,9 +124,7 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_sender_of_an_at_most_once_kind_ends_as_outcome_unknown() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'").await;
     let id = database.submit("direct").await;
     let mut session = Session::open(&database).await;
     session.claim("tx", 1).await;
@@ -160,12 +134,7 @@ async fn a_lost_sender_of_an_at_most_once_kind_ends_as_outcome_unknown() {
 
     assert_eq!(history(&database, id).await, "submitted claimed outcome_unknown");
     assert_eq!(
-        database
-            .text(&format!(
-                "select error ->> 'code' from tidegate.request where id = '{id}'"
-            ))
-            .await
-            .as_deref(),
+        database.text(&format!("select error ->> 'code' from tidegate.request where id = '{id}'")).await.as_deref(),
         Some("outcome_unknown")
     );
     sound(&database).await;
@@ -174,9 +143,7 @@ async fn a_lost_sender_of_an_at_most_once_kind_ends_as_outcome_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_attempts_are_used_up_is_handed_out_once_more_to_look_only() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set attempts = 2 where kind = 'direct' and stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 2 where kind = 'direct' and stage = 'tx'").await;
     let id = database.submit("direct").await;
     let mut session = Session::open(&database).await;
     for attempt in 1..=3 {
@@ -198,29 +165,19 @@ async fn a_request_whose_attempts_are_used_up_is_handed_out_once_more_to_look_on
 async fn a_request_past_its_deadline_ends_at_the_claim() {
     for (queue, kind, column, end) in [
         ("tx", "direct", "deadline_at", "failure submitted deadline_exceeded"),
-        (
-            "readiness",
-            "public_decrypt",
-            "readiness_deadline_at",
-            "timed_out submitted readiness_timed_out",
-        ),
+        ("readiness", "public_decrypt", "readiness_deadline_at", "timed_out submitted readiness_timed_out"),
     ] {
         let database = TestDatabase::unlimited().await;
         let late = database.submit(kind).await;
         let good = database.submit(kind).await;
         database
-            .execute(&format!(
-                "update tidegate.request set {column} = clock_timestamp() where id = '{late}'"
-            ))
+            .execute(&format!("update tidegate.request set {column} = clock_timestamp() where id = '{late}'"))
             .await;
 
         let held = Session::open(&database).await.claim(queue, 10).await;
 
         assert_eq!(held.iter().map(|held| held.id).collect::<Vec<_>>(), [good]);
-        assert_eq!(
-            format!("{} {}", database.status(late).await, history(&database, late).await),
-            end
-        );
+        assert_eq!(format!("{} {}", database.status(late).await, history(&database, late).await), end);
         sound(&database).await;
     }
 }

@@ -39,10 +39,7 @@ async fn is_powerless(session: &mut PgConnection, queue: &str, lease: &str) {
     let before = everything(session).await;
     for function in functions(queue) {
         let sql = call(function, &format!("array[{lease}]"));
-        assert!(
-            column(session, &format!("select * from {sql}")).await.is_empty(),
-            "{sql}"
-        );
+        assert!(column(session, &format!("select * from {sql}")).await.is_empty(), "{sql}");
         assert!(before == everything(session).await, "{sql} changed something");
     }
 }
@@ -68,9 +65,7 @@ async fn claim_one(session: &mut PgConnection, queue: &str, worker: &str) -> Cla
 async fn claimed(queue: &str) -> (TestDatabase, PgConnection, Claim) {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
-    database
-        .submit(if queue == "tx" { "direct" } else { "public_decrypt" })
-        .await;
+    database.submit(if queue == "tx" { "direct" } else { "public_decrypt" }).await;
     let first = claim_one(&mut session, queue, "first").await;
     (database, session, first)
 }
@@ -108,9 +103,7 @@ async fn a_holder_whose_message_was_rebuilt_moves_nothing_though_number_and_coun
         let (database, mut session, first) = claimed(queue).await;
         let number = "select msg_id from tidegate.request";
         let before = database.value(number).await;
-        database
-            .execute("delete from tidegate.claim; update tidegate.request set lease = null")
-            .await;
+        database.execute("delete from tidegate.claim; update tidegate.request set lease = null").await;
         is_powerless(&mut session, queue, &first.lease).await;
 
         assert_eq!(value(&mut session, "select rebuilt from tidegate.recover()").await, "1");
@@ -155,12 +148,7 @@ async fn a_message_that_is_not_held_has_no_lease() {
     let id = value(&mut session, "select id from tidegate.request").await;
 
     for token in ["null", "0"] {
-        is_powerless(
-            &mut session,
-            "tx",
-            &format!("row('tx', {token}, '{id}')::tidegate.lease"),
-        )
-        .await;
+        is_powerless(&mut session, "tx", &format!("row('tx', {token}, '{id}')::tidegate.lease")).await;
     }
 }
 
@@ -175,20 +163,13 @@ async fn leases_of_two_queues_in_one_call_are_refused() {
     let before = everything(&mut session).await;
 
     for function in READINESS.iter().chain(&TX) {
-        let refusal = refused(
-            &mut session,
-            &format!("select * from {}", call(function, &leases(&both))),
-        )
-        .await;
+        let refusal = refused(&mut session, &format!("select * from {}", call(function, &leases(&both)))).await;
         assert_eq!(refusal.code, "TG007", "{function}");
     }
     // A queue that does not exist is another mistake.
     for function in READINESS.iter().chain(&TX) {
         let sql = call(function, "array[row('nowhere', 1, null)::tidegate.lease]");
-        assert_eq!(
-            refused(&mut session, &format!("select * from {sql}")).await.code,
-            "TG005"
-        );
+        assert_eq!(refused(&mut session, &format!("select * from {sql}")).await.code, "TG005");
     }
     assert!(before == everything(&mut session).await);
 }
@@ -270,10 +251,7 @@ async fn an_outcome_that_comes_after_the_end_of_its_request_moves_nothing() {
                 };
                 let before = kept(&mut session).await;
                 let sql = call(function, &format!("array[{}]", first.lease));
-                assert!(
-                    column(&mut session, &format!("select * from {sql}")).await.is_empty(),
-                    "{sql}"
-                );
+                assert!(column(&mut session, &format!("select * from {sql}")).await.is_empty(), "{sql}");
                 assert_eq!(before, kept(&mut session).await, "{sql} after {end}");
             }
         }
@@ -309,10 +287,7 @@ async fn ending_a_request_leaves_alone_a_message_that_has_its_number_but_not_its
     // A queue made again numbers from 1 again.
     run(&mut session, "select pgmq.drop_queue('tx'); select pgmq.create('tx')").await;
     let new = database.submit("direct").await;
-    assert_eq!(
-        value(&mut session, "select count(distinct msg_id) from tidegate.request").await,
-        "1"
-    );
+    assert_eq!(value(&mut session, "select count(distinct msg_id) from tidegate.request").await, "1");
 
     for end in ["cancel('{id}')", "fail_internal(array['{id}'::uuid])"] {
         run(&mut session, "begin").await;

@@ -28,12 +28,9 @@ fn ids(held: &[Held]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settle_waits_until_the_transaction_that_holds_its_lease_ends() {
-    for (settles, commits) in [
-        ("settle_receipt", true),
-        ("settle_receipt", false),
-        ("settle_retry", true),
-        ("release", true),
-    ] {
+    for (settles, commits) in
+        [("settle_receipt", true), ("settle_receipt", false), ("settle_retry", true), ("release", true)]
+    {
         let database = TestDatabase::unlimited().await;
         let (id, held) = in_flight(&database).await;
         let mut holder = Session::begin(&database).await;
@@ -65,11 +62,7 @@ async fn a_transaction_does_not_wait_for_a_settle_and_holds_the_other_leases() {
     let mut holder = Session::begin(&database).await;
     assert_eq!(holder.texts(&holds(&both)).await, [other.to_string()]);
     settler.rollback().await;
-    assert_eq!(
-        holder.texts(&holds(&both)).await,
-        ids(&both),
-        "{settled} is held after all"
-    );
+    assert_eq!(holder.texts(&holds(&both)).await, ids(&both), "{settled} is held after all");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,35 +96,22 @@ async fn a_lease_that_ran_out_was_taken_over_or_whose_request_has_ended_is_not_h
     session.texts(&settle("settle_receipt", &second, "")).await;
     assert_eq!(session.texts(&holds(&second)).await, NOTHING, "settled");
 
-    for end in [
-        "fail_request('{id}', 'an operator ended it')",
-        "fail_tx(array['{id}']::uuid[])",
-        "expire_by_deadline(10)",
-    ] {
+    for end in
+        ["fail_request('{id}', 'an operator ended it')", "fail_tx(array['{id}']::uuid[])", "expire_by_deadline(10)"]
+    {
         let (id, held) = in_flight(&database).await;
         if end.starts_with("expire") {
             database
-                .execute(&format!(
-                    "update tidegate.request set deadline_at = clock_timestamp() where id = '{id}'"
-                ))
+                .execute(&format!("update tidegate.request set deadline_at = clock_timestamp() where id = '{id}'"))
                 .await;
         }
         assert_eq!(session.texts(&holds(&held)).await, ids(&held));
-        database
-            .execute(&format!("select tidegate.{}", end.replace("{id}", &id.to_string())))
-            .await;
-        assert_eq!(
-            session.texts(&holds(&held)).await,
-            NOTHING,
-            "{end}: {}",
-            database.status(id).await
-        );
+        database.execute(&format!("select tidegate.{}", end.replace("{id}", &id.to_string()))).await;
+        assert_eq!(session.texts(&holds(&held)).await, NOTHING, "{end}: {}", database.status(id).await);
     }
     database.submit("public_decrypt").await;
     let held = session.claim("readiness", 1).await;
-    database
-        .execute(&format!("select tidegate.cancel('{}')", held[0].id))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{}')", held[0].id)).await;
     assert_eq!(session.texts(&holds(&held)).await, NOTHING, "cancelled");
 }
 
@@ -159,14 +139,9 @@ async fn a_transaction_that_waited_for_a_statement_sees_what_committed_before() 
     let database = TestDatabase::unlimited().await;
     let (id, held) = in_flight(&database).await;
     let mut holder = Session::open(&database).await;
-    holder
-        .execute("begin isolation level repeatable read; select count(*) from tidegate.request")
-        .await;
+    holder.execute("begin isolation level repeatable read; select count(*) from tidegate.request").await;
     let mut settler = Session::open(&database).await;
-    assert_eq!(
-        settler.texts(&settle("settle_receipt", &held, "")).await,
-        [id.to_string()]
-    );
+    assert_eq!(settler.texts(&settle("settle_receipt", &held, "")).await, [id.to_string()]);
     assert_eq!(holder.attempt(&holds(&held)).await.unwrap_err().0, "40001");
 }
 
@@ -185,17 +160,10 @@ async fn a_stage_holds_its_own_lease_and_its_extension_and_settle_go_on() {
             async move {
                 let mut session = pool.acquire().await.unwrap();
                 let mut transaction = session.begin().await.unwrap();
-                let held = tidegate
-                    .hold_leases(&mut transaction, &[request.lease()])
-                    .await
-                    .unwrap();
+                let held = tidegate.hold_leases(&mut transaction, &[request.lease()]).await.unwrap();
                 assert_eq!(held, [request.lease()]);
                 let sql = "insert into public.decided values ($1)";
-                sqlx::query(sql)
-                    .bind(request.id.0)
-                    .execute(&mut *transaction)
-                    .await
-                    .unwrap();
+                sqlx::query(sql).bind(request.id.0).execute(&mut *transaction).await.unwrap();
                 started.send((request.id, request.lease())).unwrap();
                 goes.notified().await;
                 transaction.commit().await.unwrap();
@@ -203,26 +171,15 @@ async fn a_stage_holds_its_own_lease_and_its_extension_and_settle_go_on() {
             }
         }
     });
-    let worker = tidegate
-        .worker(stages)
-        .lease(Duration::from_secs(3))
-        .start()
-        .await
-        .unwrap();
+    let worker = tidegate.worker(stages).lease(Duration::from_secs(3)).start().await.unwrap();
     let id = database.submit("direct").await;
     let (held_id, held) = starts.recv().await.unwrap();
     assert_eq!((held_id, held.id), (id, id.0));
 
     // The worker extends the lease while the transaction holds it.
-    let until = format!(
-        "select extract(epoch from until) * 1000 from tidegate.claim where token = {}",
-        held.token
-    );
+    let until = format!("select extract(epoch from until) * 1000 from tidegate.claim where token = {}", held.token);
     let before = database.number(&until).await;
-    eventually("the lease is extended", || async {
-        database.number(&until).await > before
-    })
-    .await;
+    eventually("the lease is extended", || async { database.number(&until).await > before }).await;
     go.notify_one();
     eventually("it completes", || async { database.status(id).await == "completed" }).await;
     assert_eq!(database.number("select count(*) from public.decided").await, 1);

@@ -65,10 +65,7 @@ impl Stress {
         let mut number = 0;
         while self.goes_on() {
             let mut session = self.database.session().await;
-            let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
-                .fetch_one(&mut session)
-                .await
-                .unwrap();
+            let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut session).await.unwrap();
             self.pids.lock().unwrap().push(pid);
             while self.goes_on() {
                 number += 1;
@@ -196,11 +193,7 @@ impl Stress {
         while self.goes_on() {
             pause(&mut random, 200).await;
             let victim = self.pids.lock().unwrap().choose(&mut random).copied();
-            sqlx::query("select pg_terminate_backend($1)")
-                .bind(victim)
-                .execute(&mut session)
-                .await
-                .unwrap();
+            sqlx::query("select pg_terminate_backend($1)").bind(victim).execute(&mut session).await.unwrap();
         }
     }
 
@@ -321,14 +314,10 @@ async fn without_the_fence_the_same_stress_finds_answers_of_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_settle_that_stays_open_keeps_no_claim_and_no_extension_waiting() {
-    for (queue, kind, settles) in [
-        ("tx", "direct", "settle_receipt"),
-        ("readiness", "public_decrypt", "settle_passed"),
-    ] {
+    for (queue, kind, settles) in [("tx", "direct", "settle_receipt"), ("readiness", "public_decrypt", "settle_passed")]
+    {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute("update tidegate.queue set max_concurrency = 10 where name = 'readiness'")
-            .await;
+        database.execute("update tidegate.queue set max_concurrency = 10 where name = 'readiness'").await;
         submit_many(&database, kind, 4).await;
         let mut late = Session::open(&database).await;
         let lost = late.claim(queue, 2).await;
@@ -377,9 +366,7 @@ async fn a_leased_request_returns_to_a_queue_that_was_made_again() {
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 3).await;
     // Without `recover` in between, which would let the queue number from beyond.
-    session
-        .execute("select pgmq.drop_queue('tx'); select pgmq.create('tx')")
-        .await;
+    session.execute("select pgmq.drop_queue('tx'); select pgmq.create('tx')").await;
     submit_many(&database, "direct", 3).await;
 
     session.texts(&settle("release", &held[..1], "")).await;

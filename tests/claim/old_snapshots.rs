@@ -75,10 +75,7 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
     assert!(last * 10 <= 15 * first, "first {first}, last {last} blocks: {costs:?}");
     // The mark stays up to 4,000 numbers behind, each a dead entry to step over: more than nothing, but bounded.
     let usual = usual_cost().await;
-    assert!(
-        last * 10 <= 25 * usual,
-        "without a snapshot {usual}, with one {last} blocks: {costs:?}"
-    );
+    assert!(last * 10 <= 25 * usual, "without a snapshot {usual}, with one {last} blocks: {costs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,9 +121,7 @@ async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_aft
     let mut session = Session::open(&database).await;
     let head = database.submit("direct").await;
     claim_cost(&mut session, 1).await;
-    let spared = database
-        .number(&format!("select msg_id from tidegate.request where id = '{head}'"))
-        .await;
+    let spared = database.number(&format!("select msg_id from tidegate.request where id = '{head}'")).await;
     session
         .texts(
             "select count(*) from generate_series(1, 20000)
@@ -146,9 +141,6 @@ async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_aft
     let last = average(&costs[28..]);
     assert!(last * 10 <= 15 * first, "first {first}, last {last} blocks: {costs:?}");
     let usual = usual_cost().await;
-    assert!(
-        last * 10 <= 25 * usual,
-        "usually {usual}, here {last} blocks: {costs:?}"
-    );
+    assert!(last * 10 <= 25 * usual, "usually {usual}, here {last} blocks: {costs:?}");
     assert_eq!(database.status(head).await, "tx_in_flight");
 }

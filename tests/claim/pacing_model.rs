@@ -30,10 +30,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => 0..2_000_000_i64,
         1 => -3_600_000_000..3_600_000_000_i64,
     ];
-    prop::collection::vec(
-        (moves, 0..50_i32).prop_map(|(clock, batch)| Step { clock, batch }),
-        1..60,
-    )
+    prop::collection::vec((moves, 0..50_i32).prop_map(|(clock, batch)| Step { clock, batch }), 1..60)
 }
 
 async fn ask(pool: &PgPool, stored: Option<i64>, rate: &str, burst: i32, now_us: i64) -> Pacing {
@@ -120,14 +117,8 @@ async fn run(pool: &PgPool, rate: &str, burst: i32, steps: Vec<Step>) -> Result<
 fn pacing_slots_never_exceed_the_rate_and_are_never_stuck() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let database = runtime.block_on(TestDatabase::unlimited());
-    let rates = prop::sample::select(vec![
-        "1", "3", "7", "10", "333", "4999", "5000", "1000000", "0.5", "0.01",
-    ]);
-    let config = ProptestConfig {
-        cases: 40,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let rates = prop::sample::select(vec!["1", "3", "7", "10", "333", "4999", "5000", "1000000", "0.5", "0.01"]);
+    let config = ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(rate in rates, burst in 1..50_i32, steps in steps())| {
         runtime.block_on(run(&database.pool, rate, burst, steps))?;
     });

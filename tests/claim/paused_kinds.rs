@@ -33,23 +33,13 @@ async fn a_paused_kind_keeps_its_places_while_another_is_served() {
     assert!(session.claim("shared", 10).await.is_empty());
     // A submission of the other kind behind them does not notify.
     assert_eq!(session.text(wait).await, "200");
-    let reasons = format!(
-        "select reason, sentence from tidegate.explain('{}') where reason = 'paused'",
-        ones[0]
-    );
-    assert_eq!(
-        session.texts(&reasons).await,
-        ["paused kind one is paused: `tidegate resume --kind one`"]
-    );
-    let told = format!(
-        "select tidegate.request_retry_after('{}') = (select max_seconds from tidegate.setting)",
-        ones[0]
-    );
+    let reasons = format!("select reason, sentence from tidegate.explain('{}') where reason = 'paused'", ones[0]);
+    assert_eq!(session.texts(&reasons).await, ["paused kind one is paused: `tidegate resume --kind one`"]);
+    let told =
+        format!("select tidegate.request_retry_after('{}') = (select max_seconds from tidegate.setting)", ones[0]);
     assert_eq!(session.text(&told).await, "t");
 
-    let resumed = session
-        .texts("select tidegate.pause(kind => 'one', paused => false)")
-        .await;
+    let resumed = session.texts("select tidegate.pause(kind => 'one', paused => false)").await;
     assert_eq!(resumed, ["one"]);
     assert_eq!(session.text(wait).await, "0");
     let claimed = session.claim("shared", 10).await;
@@ -68,10 +58,7 @@ async fn a_worker_of_paused_kinds_takes_nothing_and_rests() {
 
     database.execute("select tidegate.pause(kind => 'one')").await;
     assert_eq!(session.texts(&claim("{one}")).await, NOTHING);
-    assert_eq!(
-        session.text("select tidegate.claim_wait_ms('shared', '{one}')").await,
-        "60000"
-    );
+    assert_eq!(session.text("select tidegate.claim_wait_ms('shared', '{one}')").await, "60000");
     assert_eq!(session.texts(&claim("{one,two}")).await, ["two"]);
     database.execute("select tidegate.pause(kind => 'two')").await;
     assert_eq!(session.texts(&claim("{one,two}")).await, NOTHING);
@@ -85,32 +72,22 @@ async fn a_pause_follows_the_kind_to_each_of_its_queues() {
     let database = sharing().await;
     let mut session = Session::open(&database).await;
     let left = submit_many(&database, "one", 1).await;
-    database
-        .execute("select tidegate.pause(kind => 'one'); select tidegate.queue_add('bulk', 'tx')")
-        .await;
+    database.execute("select tidegate.pause(kind => 'one'); select tidegate.queue_add('bulk', 'tx')").await;
 
-    database
-        .execute("update tidegate.kind set tx_queue = 'bulk' where name = 'one'")
-        .await;
+    database.execute("update tidegate.kind set tx_queue = 'bulk' where name = 'one'").await;
     submit_many(&database, "one", 1).await;
     assert_eq!(session.texts(LISTED).await, ["bulk {one}", "shared {one}"]);
     for queue in ["bulk", "shared"] {
         assert!(session.claim(queue, 10).await.is_empty(), "{queue}");
     }
-    database
-        .execute("select tidegate.pause(kind => 'one', paused => false)")
-        .await;
+    database.execute("select tidegate.pause(kind => 'one', paused => false)").await;
     assert_eq!(session.texts(LISTED).await, NOTHING);
     assert_eq!(session.claim("shared", 10).await[0].id, left[0]);
 
     let history = "select old_value, new_value from tidegate.config_change
                    where row_key = 'one' and column_name = 'paused' and operation = 'update' order by id";
     assert_eq!(session.texts(history).await, ["false true", "true false"]);
-    for (arguments, code) in [
-        ("kind => 'nope'", "TG002"),
-        ("'nope'", "TG005"),
-        ("'shared', kind => 'one'", "TG007"),
-    ] {
+    for (arguments, code) in [("kind => 'nope'", "TG002"), ("'nope'", "TG005"), ("'shared', kind => 'one'", "TG007")] {
         let refused = database.refused(&format!("select tidegate.pause({arguments})")).await;
         assert_eq!(refused.code, code, "{}", refused.message);
     }
@@ -119,8 +96,6 @@ async fn a_pause_follows_the_kind_to_each_of_its_queues() {
     database.execute("select tidegate.pause(kind => 'two')").await;
     database.execute("select * from tidegate.kind_remove('two')").await;
     assert_eq!(session.texts(LISTED).await, NOTHING);
-    database
-        .execute("select tidegate.kind_add('two', 'direct', 'shared')")
-        .await;
+    database.execute("select tidegate.kind_add('two', 'direct', 'shared')").await;
     assert_eq!(session.texts(LISTED).await, NOTHING);
 }

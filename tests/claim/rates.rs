@@ -67,25 +67,12 @@ async fn send_for(mut connection: PgConnection, until: String, pause_ms: i32) ->
         for row in rows {
             let send_at: i64 = row.get("send_at");
             claimed_at = row.get("claimed_at");
-            assert!(
-                send_at >= claimed_at && send_at <= claimed_at + RESERVED_US,
-                "{send_at} {claimed_at}"
-            );
+            assert!(send_at >= claimed_at && send_at <= claimed_at + RESERVED_US, "{send_at} {claimed_at}");
             sends.push(send_at);
         }
         let after;
-        (after, over) = sqlx::query_as(now)
-            .bind(&until)
-            .bind(pause_ms)
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
-        claims.push(Claim {
-            before,
-            after,
-            claimed_at,
-            sends,
-        });
+        (after, over) = sqlx::query_as(now).bind(&until).bind(pause_ms).fetch_one(&mut connection).await.unwrap();
+        claims.push(Claim { before, after, claimed_at, sends });
         before = after;
     }
     claims
@@ -127,9 +114,7 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     let database = TestDatabase::unlimited().await;
     database.stop_clock().await;
     database
-        .execute(&format!(
-            "update tidegate.queue set per_seconds = {per_seconds}, burst = {burst} where name = 'tx'"
-        ))
+        .execute(&format!("update tidegate.queue set per_seconds = {per_seconds}, burst = {burst} where name = 'tx'"))
         .await;
     let half = i32::try_from(per_seconds * (millis + 200) / 1000).unwrap() / 2 + 100;
     let mut submitted = 0;
@@ -140,16 +125,11 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     for _ in 0..claimers {
         connections.push(database.session().await);
     }
-    let until = database
-        .text(&format!("select tidegate.clock() + interval '{millis} milliseconds'"))
-        .await
-        .unwrap();
+    let until = database.text(&format!("select tidegate.clock() + interval '{millis} milliseconds'")).await.unwrap();
     // Less than the time for which a claim reserves.
     let pause_ms = if per_seconds > 100 { 5 } else { 25 };
-    let tasks: Vec<_> = connections
-        .into_iter()
-        .map(|connection| tokio::spawn(send_for(connection, until.clone(), pause_ms)))
-        .collect();
+    let tasks: Vec<_> =
+        connections.into_iter().map(|connection| tokio::spawn(send_for(connection, until.clone(), pause_ms))).collect();
     let mut claims = Vec::new();
     for task in tasks {
         claims.extend(task.await.unwrap());
@@ -159,20 +139,14 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
 
     let case = format!("D = {per_seconds}, burst {burst}, {claimers} claimers");
     let most = busiest_second(&sends);
-    assert!(
-        most <= usize::try_from(per_seconds + burst).unwrap(),
-        "{case}: {most} in a second"
-    );
+    assert!(most <= usize::try_from(per_seconds + burst).unwrap(), "{case}: {most} in a second");
     // A busy machine may let all claimers stall for longer than a claim reserves ahead.
     let emptied = sends.len() >= submitted;
     let unasked = unasked(&claims, SECOND_US / per_seconds, emptied, &case);
     let span = sends.last().unwrap() - sends[0] - unasked;
     let possible = span * per_seconds / SECOND_US;
     let used = i64::try_from(sends.len()).unwrap();
-    assert!(
-        used * 100 >= possible * 97,
-        "{case}: {used} of {possible}, {unasked} µs unasked for"
-    );
+    assert!(used * 100 >= possible * 97, "{case}: {used} of {possible}, {unasked} µs unasked for");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,9 +187,7 @@ async fn a_day_of_one_send_an_hour_is_twenty_four_sends() {
             let answered = settle("settle_rejected", &held, "null");
             session.execute(&answered).await;
         }
-        database
-            .execute("update public.test_clock set at = at + interval '15 minutes'")
-            .await;
+        database.execute("update public.test_clock set at = at + interval '15 minutes'").await;
     }
     assert_eq!(sent, 24);
 }
@@ -226,11 +198,7 @@ async fn a_changed_rate_holds_from_the_next_claim_on() {
     submit_many(&database, "direct", 2000).await;
     let mut session = Session::open(&database).await;
     let mut claim_at = async |rate: &str| {
-        session
-            .execute(&format!(
-                "update tidegate.queue set per_seconds = {rate} where name = 'tx'"
-            ))
-            .await;
+        session.execute(&format!("update tidegate.queue set per_seconds = {rate} where name = 'tx'")).await;
         session.claim("tx", 500).await.len()
     };
 
@@ -244,9 +212,7 @@ async fn a_changed_rate_holds_from_the_next_claim_on() {
 /// Claims until there is something, for a second or two at most.
 async fn claims_soon(session: &mut Session) {
     let claimed = async { while session.claim("tx", 1).await.is_empty() {} };
-    tokio::time::timeout(Duration::from_secs(2), claimed)
-        .await
-        .expect("the limiter has stopped");
+    tokio::time::timeout(Duration::from_secs(2), claimed).await.expect("the limiter has stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,17 +220,10 @@ async fn a_slow_past_does_not_hold_back_a_faster_present() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 10).await;
     let mut session = Session::open(&database).await;
-    database
-        .execute("update tidegate.queue set per_seconds = 0.001 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 0.001 where name = 'tx'").await;
     assert_eq!(session.claim("tx", 5).await.len(), 1);
-    assert!(
-        session.claim("tx", 5).await.is_empty(),
-        "the next one in a quarter of an hour"
-    );
-    database
-        .execute("update tidegate.queue set per_seconds = 20 where name = 'tx'")
-        .await;
+    assert!(session.claim("tx", 5).await.is_empty(), "the next one in a quarter of an hour");
+    database.execute("update tidegate.queue set per_seconds = 20 where name = 'tx'").await;
     claims_soon(&mut session).await;
 }
 
@@ -294,24 +253,15 @@ async fn a_clock_that_stepped_back_does_not_stop_those_who_reserve_single_sends(
         )
         .await;
     let mut session = Session::open(&database).await;
-    let reserved = async {
-        while session
-            .text("select send_in is null from tidegate.reserve_send('tx')")
-            .await
-            == "t"
-        {}
-    };
-    tokio::time::timeout(Duration::from_secs(2), reserved)
-        .await
-        .expect("the limiter has stopped");
+    let reserved =
+        async { while session.text("select send_in is null from tidegate.reserve_send('tx')").await == "t" {} };
+    tokio::time::timeout(Duration::from_secs(2), reserved).await.expect("the limiter has stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_sends_and_claims_share_one_rate() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1, burst = 3 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1, burst = 3 where name = 'tx'").await;
     submit_many(&database, "direct", 5).await;
     let mut session = Session::open(&database).await;
     let reserve = "select send_in, wait_ms > 0 from tidegate.reserve_send('tx')";
@@ -325,9 +275,7 @@ async fn reserved_sends_and_claims_share_one_rate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_claims_burn_no_permits() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     let mut session = Session::open(&database).await;
     for _ in 0..20 {
         assert!(session.claim("tx", 10).await.is_empty());
@@ -358,10 +306,7 @@ async fn gives_its_slot_up(after_a_prompt_one: bool) {
                for each row when (new.cause = 'claimed') execute function public.hold_up()",
         )
         .await;
-    let options = WorkerOptions {
-        lease: Duration::from_secs(30),
-        ..options()
-    };
+    let options = WorkerOptions { lease: Duration::from_secs(30), ..options() };
     let worker = Running::start(&database.store, all_stages(), options);
     if after_a_prompt_one {
         let prompt = database.submit("direct").await;
@@ -388,10 +333,7 @@ async fn gives_its_slot_up(after_a_prompt_one: bool) {
     // On a busy machine the next slot may be missed, too.
     let causes = database.causes(held_up).await;
     let (given_up, sent) = causes[1..].split_at(causes.len() - 3);
-    assert!(
-        !given_up.is_empty() && given_up.chunks(2).all(|pair| pair == ["claimed", "released"]),
-        "{causes:?}"
-    );
+    assert!(!given_up.is_empty() && given_up.chunks(2).all(|pair| pair == ["claimed", "released"]), "{causes:?}");
     assert_eq!(sent, ["claimed", "receipt"]);
     worker.stop().await;
 }

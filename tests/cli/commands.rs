@@ -16,11 +16,7 @@ const NO_SERVER: &str = "postgres://user@127.0.0.1:1/nowhere";
 
 pub fn tidegate(url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command
-        .env("DATABASE_URL", url)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    command.env("DATABASE_URL", url).env_remove("RUST_LOG").stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
@@ -64,11 +60,7 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "DATABASE_URL",
         "tidegate migrate",
     ] {
-        assert!(
-            out(&help).contains(word),
-            "--help does not have {word}:\n{}",
-            out(&help)
-        );
+        assert!(out(&help).contains(word), "--help does not have {word}:\n{}", out(&help));
     }
     assert!(!out(&help).contains("keeper"), "{}", out(&help));
 }
@@ -94,18 +86,8 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
     assert!(err(&refused).contains("tidegate kind add"), "{}", err(&refused));
 
     let settings = run(&database.url, &["init"]).await;
-    assert!(
-        out(&settings).contains("event_retention") && !out(&settings).contains("direct"),
-        "{}",
-        out(&settings)
-    );
-    assert_eq!(
-        database
-            .text("select count(*) from tidegate.kind, tidegate.queue")
-            .await
-            .as_deref(),
-        Some("0")
-    );
+    assert!(out(&settings).contains("event_retention") && !out(&settings).contains("direct"), "{}", out(&settings));
+    assert_eq!(database.text("select count(*) from tidegate.kind, tidegate.queue").await.as_deref(), Some("0"));
     let unknown = run(&database.url, &["init", "--example", "relay"]).await;
     assert!(!unknown.status.success());
     assert!(err(&unknown).contains("relayer"), "{}", err(&unknown));
@@ -148,15 +130,10 @@ async fn several_requests_are_shown_in_the_order_asked_with_one_time_to_ask_agai
     // Position 29 at 10/s, with the margin: ⌈(2.9 + 2.1) × 1.2⌉.
     assert_eq!(shown["retry_after_seconds"], 6);
 
-    database
-        .execute(&format!("select tidegate.cancel('{}')", ids[29]))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{}')", ids[29])).await;
     let text = out(&run(&database.url, &get[..3]).await);
     let lines: Vec<_> = text.lines().collect();
-    assert!(
-        lines[0].starts_with(&format!("{}: input_proof is failure", ids[29])),
-        "{text}"
-    );
+    assert!(lines[0].starts_with(&format!("{}: input_proof is failure", ids[29])), "{text}");
     assert!(lines.contains(&"1 of 2 are under way; ask again in 3 s"), "{text}");
     database.execute(&format!("select tidegate.cancel('{}')", ids[0])).await;
     let text = out(&run(&database.url, &get[..3]).await);
@@ -170,18 +147,9 @@ async fn several_requests_are_shown_in_the_order_asked_with_one_time_to_ask_agai
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_replay() {
     let database = TestDatabase::new().await;
-    database
-        .execute("insert into tidegate.webhook_host (host) values ('hooks.example.com')")
-        .await;
-    let submit = [
-        "submit",
-        "direct",
-        "--callback-url",
-        "https://hooks.example.com/done",
-        "--idempotency-key",
-        "once",
-        "--json",
-    ];
+    database.execute("insert into tidegate.webhook_host (host) values ('hooks.example.com')").await;
+    let submit =
+        ["submit", "direct", "--callback-url", "https://hooks.example.com/done", "--idempotency-key", "once", "--json"];
     for outcome in ["accepted", "replayed"] {
         let submitted = run(&database.url, &submit).await;
         assert!(submitted.status.success(), "{}", err(&submitted));
@@ -195,9 +163,7 @@ async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_rep
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_accepted_elsewhere_is_submitted_through_a_closed_gate() {
     let database = TestDatabase::new().await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
 
     let refused = run(&database.url, &["submit", "direct"]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -259,20 +225,12 @@ async fn a_command_that_cannot_work_says_what_to_do() {
         (&ready.url, &["get", missing], "there is no request"),
         (&ready.url, &["pause", "nope"], "there is no queue"),
         (&ready.url, &["config", "set", "nope", "1"], "there is no setting"),
-        (
-            &ready.url,
-            &["config", "set", "tx.per_seconds", "-1"],
-            "queue per seconds is zero to a million",
-        ),
+        (&ready.url, &["config", "set", "tx.per_seconds", "-1"], "queue per seconds is zero to a million"),
     ] {
         let output = run(url, arguments).await;
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(err(&output).contains(word), "{arguments:?} says\n{}", err(&output));
-        assert!(
-            !err(&output).contains("panicked"),
-            "{arguments:?} says\n{}",
-            err(&output)
-        );
+        assert!(!err(&output).contains("panicked"), "{arguments:?} says\n{}", err(&output));
     }
     let usage = run(&ready.url, &["get", "not-an-id"]).await;
     assert_eq!(usage.status.code(), Some(2));
@@ -287,11 +245,7 @@ async fn a_port_in_use_is_named() {
     let output = run(&database.url, &["serve", "--listen", &address]).await;
 
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        err(&output).contains(&format!("{address} is in use")),
-        "{}",
-        err(&output)
-    );
+    assert!(err(&output).contains(&format!("{address} is in use")), "{}", err(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -360,10 +314,7 @@ async fn a_long_poll_at_one_node_ends_when_the_request_is_cancelled_at_another()
     for (waits_at, cancels_at, applied) in [(&one, &deaf, "wait=45"), (&deaf, &one, "wait=60")] {
         let id = database.submit("direct").await;
         let path = format!("/v1/direct/{id}");
-        let waiting = client
-            .get(format!("{waits_at}{path}"))
-            .header("prefer", "wait=600")
-            .send();
+        let waiting = client.get(format!("{waits_at}{path}")).header("prefer", "wait=600").send();
         let waiting = tokio::spawn(waiting);
         crate::support::eventually("the node queries it", || async {
             database
@@ -383,11 +334,7 @@ async fn a_long_poll_at_one_node_ends_when_the_request_is_cancelled_at_another()
         assert_eq!(answered.headers()["preference-applied"], applied);
     }
 
-    let refused = run(
-        &database.url,
-        &["serve", "--listen", "127.0.0.1:0", "--listen-database-url", "nonsense"],
-    )
-    .await;
+    let refused = run(&database.url, &["serve", "--listen", "127.0.0.1:0", "--listen-database-url", "nonsense"]).await;
     assert!(!refused.status.success());
     assert!(err(&refused).contains("--listen-database-url"), "{}", err(&refused));
 }
@@ -402,11 +349,7 @@ async fn recover_says_what_it_found_and_whether_anything_was_wrong() {
     database.execute("select * from pgmq.purge_queue('tx')").await;
     let dry = run(&database.url, &["recover", "--dry-run"]).await;
     assert_eq!(dry.status.code(), Some(3));
-    assert!(
-        out(&dry).contains("1 without a message, would be rebuilt"),
-        "{}",
-        out(&dry)
-    );
+    assert!(out(&dry).contains("1 without a message, would be rebuilt"), "{}", out(&dry));
     assert!(out(&dry).contains(&id.to_string()), "{}", out(&dry));
     assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 0);
 
@@ -422,9 +365,7 @@ async fn recover_says_what_it_found_and_whether_anything_was_wrong() {
 async fn recovering_everything_needs_force_while_workers_hold_something() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
-    database
-        .execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')")
-        .await;
+    database.execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')").await;
 
     let refused = run(&database.url, &["recover", "--all"]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -446,11 +387,7 @@ async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() 
     assert_eq!(usage.status.code(), Some(2), "without a reason");
     let failed = run(&database.url, &fail).await;
     assert!(failed.status.success(), "{}", err(&failed));
-    assert!(
-        out(&failed).contains("has failed: the gateway has lost it"),
-        "{}",
-        out(&failed)
-    );
+    assert!(out(&failed).contains("has failed: the gateway has lost it"), "{}", out(&failed));
     let got = run(&database.url, &["get", &id]).await;
     assert!(out(&got).starts_with("direct is failure since "), "{}", out(&got));
     assert!(
@@ -462,29 +399,17 @@ async fn a_live_request_is_failed_with_a_reason_and_one_that_has_ended_is_not() 
     );
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap();
     let audit = run(&database.url, &["audit", "replay", &id]).await;
-    assert!(
-        out(&audit).contains(&format!("by hand, by {}", user.name)),
-        "{}",
-        out(&audit)
-    );
+    assert!(out(&audit).contains(&format!("by hand, by {}", user.name)), "{}", out(&audit));
 
     let again = run(&database.url, &fail).await;
     assert_eq!(out(&again), out(&failed), "a repeated call");
     let other = run(&database.url, &["fail", &id, "--reason", "another"]).await;
     assert_eq!(other.status.code(), Some(1));
-    assert!(
-        err(&other).contains(&format!("request {id} is failure")),
-        "{}",
-        err(&other)
-    );
+    assert!(err(&other).contains(&format!("request {id} is failure")), "{}", err(&other));
     let missing = "00000000-0000-7000-8000-000000000000";
     let unknown = run(&database.url, &["fail", missing, "--reason", "x"]).await;
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(
-        err(&unknown).contains(&format!("there is no request {missing}")),
-        "{}",
-        err(&unknown)
-    );
+    assert!(err(&unknown).contains(&format!("there is no request {missing}")), "{}", err(&unknown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -518,12 +443,8 @@ async fn without_a_url_the_embedded_server_is_started_and_used() {
         .tempdir()
         .unwrap();
     let run = async |arguments: &[&str]| {
-        let output = tidegate("")
-            .env("TIDEGATE_POSTGRES_DIR", directory.path())
-            .args(arguments)
-            .output()
-            .await
-            .unwrap();
+        let output =
+            tidegate("").env("TIDEGATE_POSTGRES_DIR", directory.path()).args(arguments).output().await.unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", err(&output));
         out(&output)
     };
@@ -533,10 +454,6 @@ async fn without_a_url_the_embedded_server_is_started_and_used() {
     let id = run(&["submit", "direct"]).await;
     assert!(run(&["get", id.trim()]).await.contains("processing"));
 
-    let running = async || {
-        tokio::fs::try_exists(directory.path().join("data/postmaster.pid"))
-            .await
-            .unwrap()
-    };
+    let running = async || tokio::fs::try_exists(directory.path().join("data/postmaster.pid")).await.unwrap();
     crate::support::eventually("the keeper stops the server", || async { !running().await }).await;
 }

@@ -49,14 +49,7 @@ async fn the_contract_of_the_example_passes_on_a_fresh_database() {
     assert!(added.status.success(), "{}", err(&added));
     let kept = run(&database.url, &["contract", "check"]).await;
     assert!(out(&kept).trim_end().ends_with("all 53 hold"), "{}", out(&kept));
-    let change = [
-        "config",
-        "set",
-        "direct.tx.dedup_window",
-        "2 days",
-        "direct.retention",
-        "2 days",
-    ];
+    let change = ["config", "set", "direct.tx.dedup_window", "2 days", "direct.retention", "2 days"];
     let changed = run(&database.url, &change).await;
     assert!(changed.status.success(), "{}", err(&changed));
     let violated = run(&database.url, &["contract", "check", &file]).await;
@@ -79,11 +72,7 @@ async fn a_violation_is_shown_with_figures_and_by_the_exit_status() {
     assert_eq!(violated.status.code(), Some(3), "{}", err(&violated));
     let shown = out(&violated);
     let line: Vec<_> = shown.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(
-        line[..8].join(" "),
-        "NO 1 direct tx timeout_upper_bound 58500 ms W_retry_le",
-        "{shown}"
-    );
+    assert_eq!(line[..8].join(" "), "NO 1 direct tx timeout_upper_bound 58500 ms W_retry_le", "{shown}");
     assert!(shown.contains("W_retry_le 58000 ms"), "{shown}");
     assert!(shown.trim_end().ends_with("1 of 2 do not hold"), "{shown}");
 }
@@ -109,11 +98,7 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
             .await;
     };
     let check = async |arguments: &[&str]| {
-        let ran = run(
-            &database.url,
-            &[&["contract", "check", file.as_str()], arguments].concat(),
-        )
-        .await;
+        let ran = run(&database.url, &[&["contract", "check", file.as_str()], arguments].concat()).await;
         assert_eq!(err(&ran), "");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<_> = out(&ran).lines().map(words).collect();
@@ -139,10 +124,7 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
     calls(20).await;
     // The first record has none to compare with, the second one has that of the first.
     let (code, shown) = check(&["--record"]).await;
-    assert_eq!(
-        (code, shown[5].as_str()),
-        (Some(3), "observed values in the baseline: 2")
-    );
+    assert_eq!((code, shown[5].as_str()), (Some(3), "observed values in the baseline: 2"));
     let (code, shown) = check(&["--record"]).await;
     assert_eq!(code, Some(0), "{shown:#?}");
     for (line, words) in [
@@ -170,19 +152,14 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
     calls(45).await;
     assert_eq!(check(&[]).await.0, Some(0));
     calls(46).await;
-    database
-        .execute("update tidegate.policy set attempts = 6 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 6 where kind = 'direct'").await;
     let (code, shown) = check(&[]).await;
     assert_eq!(code, Some(3));
     assert!(
         shown[1].starts_with("NO 1 direct tx timeout_upper_bound 76750 ms W_retry_le 64350 ms = 1.1 · 58500 58500"),
         "{shown:#?}"
     );
-    assert!(
-        shown[2].starts_with("NO 2 direct tx sli retry_rate 0.46 "),
-        "{shown:#?}"
-    );
+    assert!(shown[2].starts_with("NO 2 direct tx sli retry_rate 0.46 "), "{shown:#?}");
     assert!(shown.last().unwrap().starts_with("2 of 3"), "{shown:#?}");
 
     // What is not measured now leaves the baseline of before.
@@ -192,25 +169,17 @@ async fn a_recorded_baseline_is_shown_and_bounds_may_be_relative_to_it() {
     let rows: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(rows[0]["baseline"], 76750.0);
     assert_eq!((&rows[1]["baseline"], &rows[1]["value"]), (&0.2.into(), &Value::Null));
-    assert_eq!(
-        (&rows[1]["member"], &rows[1]["holds"]),
-        (&"retry_rate_le".into(), &true.into())
-    );
+    assert_eq!((&rows[1]["member"], &rows[1]["holds"]), (&"retry_rate_le".into(), &true.into()));
 
     // It goes with its policy.
-    database
-        .execute("insert into tidegate.kind (name, flow, tx_queue) values ('brief', 'direct', 'tx')")
-        .await;
+    database.execute("insert into tidegate.kind (name, flow, tx_queue) values ('brief', 'direct', 'tx')").await;
     database
         .execute(
             r#"select tidegate.contract_record('[{"type": "timeout_upper_bound", "kind": "brief", "W_retry_le": 1}]')"#,
         )
         .await;
     database.execute("delete from tidegate.kind where name = 'brief'").await;
-    assert_eq!(
-        database.number("select count(*) from tidegate.contract_baseline").await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.contract_baseline").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,11 +261,7 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     let missing = "00000000-0000-7000-8000-000000000000";
     let unknown = run(&database.url, &["audit", "replay", missing]).await;
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(
-        err(&unknown).contains(&format!("there is no request {missing}")),
-        "{}",
-        err(&unknown)
-    );
+    assert!(err(&unknown).contains(&format!("there is no request {missing}")), "{}", err(&unknown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -347,13 +312,7 @@ async fn all_lives_of_a_kind_are_audited_page_by_page_with_a_summary() {
     assert_eq!(lives[0], format!("{} direct completed", ids[0]));
     assert_eq!(lives[1], format!("{} direct receipt_received", ids[4]));
     assert!(lives[2].starts_with("5 lives, 3 of them ended: 2 with "), "{shown}");
-    assert_eq!(
-        shown
-            .matches("  WRONG: 2: processing → tx_in_flight by released is no step")
-            .count(),
-        2,
-        "{shown}"
-    );
+    assert_eq!(shown.matches("  WRONG: 2: processing → tx_in_flight by released is no step").count(), 2, "{shown}");
     // The same as one by one.
     let one = audit(&[&ids[0]]).await;
     let findings = shown.lines().skip(1).take_while(|line| line.starts_with("  WRONG: "));
@@ -361,15 +320,9 @@ async fn all_lives_of_a_kind_are_audited_page_by_page_with_a_summary() {
 
     let json = audit(&["--kind", "direct", "--json", "--batch", "1"]).await;
     assert_eq!(json.status.code(), Some(3));
-    let lines: Vec<Value> = out(&json)
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Value> = out(&json).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3);
-    assert_eq!(
-        (&lines[0]["job_id"], &lines[0]["state"]),
-        (&ids[0].as_str().into(), &"completed".into())
-    );
+    assert_eq!((&lines[0]["job_id"], &lines[0]["state"]), (&ids[0].as_str().into(), &"completed".into()));
     assert_eq!((&lines[2]["lives"], &lines[2]["wrong"]), (&5.into(), &2.into()));
 
     for (arguments, code, words) in [

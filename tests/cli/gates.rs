@@ -18,10 +18,7 @@ async fn json(database: &TestDatabase, arguments: &[&str]) -> Value {
 async fn lines(database: &TestDatabase, arguments: &[&str]) -> Vec<String> {
     let ran = run(&database.url, arguments).await;
     assert!(ran.status.success(), "{arguments:?}: {}", err(&ran));
-    out(&ran)
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect()
+    out(&ran).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,26 +26,12 @@ async fn gates_and_quotas_are_made_shown_and_removed() {
     let database = TestDatabase::new().await;
     submit_many(&database, "direct", 3).await;
 
-    let marked = json(
-        &database,
-        &["gate", "set", "tx", "--high", "40", "--low", "20", "--mode", "soft"],
-    )
-    .await;
+    let marked = json(&database, &["gate", "set", "tx", "--high", "40", "--low", "20", "--mode", "soft"]).await;
     let gate = &marked[0];
-    assert_eq!(
-        (&gate["high_water"], &gate["low_water"], &gate["mode"]),
-        (&40.into(), &20.into(), &"soft".into())
-    );
+    assert_eq!((&gate["high_water"], &gate["low_water"], &gate["mode"]), (&40.into(), &20.into(), &"soft".into()));
     lines(&database, &["gate", "set", "--kind", "direct", "--high", "9"]).await;
-    let changed = lines(
-        &database,
-        &["gate", "set", "--submitter", "ann b", "--high", "4", "--low", "1"],
-    )
-    .await;
-    assert!(
-        changed[1].starts_with("submitter ann b accepting by marks strict 0 4 1 20"),
-        "{changed:?}"
-    );
+    let changed = lines(&database, &["gate", "set", "--submitter", "ann b", "--high", "4", "--low", "1"]).await;
+    assert!(changed[1].starts_with("submitter ann b accepting by marks strict 0 4 1 20"), "{changed:?}");
     let again = lines(&database, &["gate", "set", "--kind", "direct", "--high", "9"]).await;
     assert!(again[0].starts_with("nothing changed"), "{again:?}");
 
@@ -78,23 +61,14 @@ async fn invalid_arguments_are_refused_with_a_reason() {
     let database = TestDatabase::new().await;
     for (arguments, words) in [
         (&["set", "nope", "--high", "4"][..], "no queue"),
-        (
-            &["set", "tx", "--high", "4"],
-            "; the low mark is 500000; set it as well, with --low",
-        ),
-        (
-            &["set", "tx", "--low", "1000000"],
-            "; the high mark is 1000000; set it as well, with --high",
-        ),
+        (&["set", "tx", "--high", "4"], "; the low mark is 500000; set it as well, with --low"),
+        (&["set", "tx", "--low", "1000000"], "; the high mark is 1000000; set it as well, with --high"),
         (&["set", "tx", "--high", "4"], "low water is below high water"),
         (&["set", "tx"], "--high"),
         (&["set", "--high", "4"], "no gate is named"),
         (&["set", "--kind", "nope", "--high", "4"], "no kind"),
         (&["set", "--kind", "direct", "--low", "4"], "high_water"),
-        (
-            &["set", "--kind", "direct", "--high", "4", "--low", "4"],
-            "low water is below high water",
-        ),
+        (&["set", "--kind", "direct", "--high", "4", "--low", "4"], "low water is below high water"),
         (&["set", "tx", "--kind", "direct", "--high", "4"], "cannot be used with"),
         (&["remove", "tx"], "gate of a queue"),
         (&["close", "nope"], "no queue"),
@@ -114,10 +88,7 @@ async fn invalid_arguments_are_refused_with_a_reason() {
 async fn closed_gates_are_listed_first_in_the_status_and_kept_in_the_history() {
     let database = TestDatabase::new().await;
     assert_eq!(lines(&database, &["gate", "history"]).await, ["no gate has closed yet"]);
-    assert_eq!(
-        lines(&database, &["gate", "history", "tx"]).await,
-        ["this gate has not changed yet"]
-    );
+    assert_eq!(lines(&database, &["gate", "history", "tx"]).await, ["this gate has not changed yet"]);
     lines(&database, &["gate", "set", "--kind", "direct", "--high", "2"]).await;
     submit_many(&database, "direct", 3).await;
     for (action, state) in [
@@ -135,10 +106,7 @@ async fn closed_gates_are_listed_first_in_the_status_and_kept_in_the_history() {
     let status = lines(&database, &["status"]).await;
     assert!(status[0].starts_with("GATE CLOSED: tx, by hand since 20"), "{status:?}");
     assert!(status[0].ends_with("depth 3, until it is released"), "{status:?}");
-    assert!(
-        status[1].starts_with("GATE CLOSED: kind direct, by its marks since 20"),
-        "{status:?}"
-    );
+    assert!(status[1].starts_with("GATE CLOSED: kind direct, by its marks since 20"), "{status:?}");
     assert!(status[1].ends_with("depth 3, opens at 1"), "{status:?}");
     let gates = &json(&database, &["status"]).await["gates"];
     assert_eq!(gates[2]["name"], "kind direct");

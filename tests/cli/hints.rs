@@ -82,11 +82,7 @@ async fn a_missing_right_is_answered_with_the_role_that_has_it() {
             &["config", "set", "tx.per_seconds", "5"][..],
             "it needs the role tidegate_admin: `grant ROLE to USER`",
         ),
-        (
-            "tidegate_reader",
-            &["submit", "direct"],
-            "it needs the role tidegate_api or tidegate_admin",
-        ),
+        ("tidegate_reader", &["submit", "direct"], "it needs the role tidegate_api or tidegate_admin"),
         (
             "pg_read_all_settings",
             &["kind", "list"],

@@ -15,12 +15,7 @@ use crate::{
 };
 
 async fn fed(mut command: Command, input: &str) -> std::process::Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // When the arguments are refused, standard input is not read.
     let _ = stdin.write_all(input.as_bytes()).await;
@@ -32,11 +27,7 @@ async fn fed(mut command: Command, input: &str) -> std::process::Output {
 async fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
     let database = TestDatabase::uninitialised().await;
 
-    let made = run(
-        &database.url,
-        &["key", "create", "shop", "--scope", "submit", "--scope", "respond"],
-    )
-    .await;
+    let made = run(&database.url, &["key", "create", "shop", "--scope", "submit", "--scope", "respond"]).await;
     assert!(made.status.success(), "{}", err(&made));
     let key = ApiKey::parse(out(&made).trim()).unwrap();
     assert!(err(&made).contains("only time"), "{}", err(&made));
@@ -89,10 +80,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
         (&["x", "--scope", "root"], "submit, submit-accepted, respond or admin"),
         (&["x"], "--scope"),
         (&["", "--scope", "submit"], "api key name has 1 to 100 characters"),
-        (
-            &["x", "--scope", "submit", "--submitter", ""],
-            "api key submitter has 1 to 200 characters",
-        ),
+        (&["x", "--scope", "submit", "--submitter", ""], "api key submitter has 1 to 200 characters"),
     ] {
         let refused = run(&database.url, &[&["key", "create"], arguments].concat()).await;
         assert!(!refused.status.success(), "{arguments:?}");

@@ -22,10 +22,7 @@ async fn shown(database: &TestDatabase, arguments: &[&str]) -> Value {
 
 fn ids(listed: &Value) -> Vec<String> {
     let requests = listed["requests"].as_array().unwrap();
-    requests
-        .iter()
-        .map(|request| request["job_id"].as_str().unwrap().to_owned())
-        .collect()
+    requests.iter().map(|request| request["job_id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Submits a request of a submitter.
@@ -55,11 +52,7 @@ async fn a_list_has_the_requests_that_pass_every_filter_newest_first() {
         (&["--limit", "3"], &[&gone, &checked, &bob]),
     ] {
         let listed = shown(&database, &[&["list"], filter].concat()).await;
-        assert_eq!(
-            ids(&listed),
-            expected.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "{filter:?}"
-        );
+        assert_eq!(ids(&listed), expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{filter:?}");
     }
     let listed = shown(&database, &["list", "--state", "failure"]).await;
     assert_eq!(listed["requests"][0]["code"], "cancelled", "{listed}");
@@ -69,10 +62,7 @@ async fn a_list_has_the_requests_that_pass_every_filter_newest_first() {
     let rest = shown(&database, &["list", "--cursor", first["next"].as_str().unwrap()]).await;
     assert_eq!(ids(&rest), [ann]);
     let text = out(&run(&database.url, &["list", "--limit", "1"]).await);
-    assert!(
-        text.contains(&gone) && text.contains("input_proof") && text.contains("--cursor "),
-        "{text}"
-    );
+    assert!(text.contains(&gone) && text.contains("input_proof") && text.contains("--cursor "), "{text}");
     let none = out(&run(&database.url, &["list", "--submitter", "eve"]).await);
     assert_eq!(none, "there is no such request\n");
 }
@@ -101,11 +91,7 @@ async fn a_list_of_what_does_not_exist_is_refused() {
     for (arguments, code, word) in [
         (&["list", "--kind", "nope"][..], 1, "there is no kind \"nope\""),
         (&["list", "--queue", "nope"], 1, "there is no queue \"nope\""),
-        (
-            &["list", "--waiting", "--queue", "nope"],
-            1,
-            "there is no queue \"nope\"",
-        ),
+        (&["list", "--waiting", "--queue", "nope"], 1, "there is no queue \"nope\""),
         (&["list", "--waiting", "--kind", "direct"], 2, "cannot be used with"),
         (&["list", "--state", "lost"], 2, "lost"),
         (&["list", "--limit", "0"], 2, "limit"),
@@ -136,16 +122,8 @@ async fn requests_are_cancelled_by_filter_after_a_look_at_them() {
     let dry = shown(&database, &["cancel", "--submitter", "bob", "--dry-run"]).await;
     assert_eq!((&dry["cancelled"], &dry["dry_run"]), (&json!(2), &json!(true)));
     let text = out(&run(&database.url, &["cancel", "--submitter", "bob", "--dry-run"]).await);
-    assert!(
-        text.starts_with("2 would be cancelled\n") && text.contains(&bob),
-        "{text}"
-    );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where finished_at is null")
-            .await,
-        3
-    );
+    assert!(text.starts_with("2 would be cancelled\n") && text.contains(&bob), "{text}");
+    assert_eq!(database.number("select count(*) from tidegate.request where finished_at is null").await, 3);
 
     let done = shown(&database, &["cancel", "--submitter", "bob", "--batch", "1"]).await;
     assert_eq!(done["requests"], json!([checked, bob]), "{done}");
@@ -169,24 +147,12 @@ async fn named_requests_are_cancelled_and_those_that_cannot_be_are_told() {
         format!("1 cancelled\n  {live}\n{ended} is completed, and is not cancelled\nthere is no request {none}\n");
     assert_eq!(out(&output), expected);
     assert!(run(&database.url, &["cancel", &live]).await.status.success());
-    for arguments in [
-        &["cancel"][..],
-        &["cancel", &live, "--kind", "direct"],
-        &["cancel", &live, "--dry-run"],
-    ] {
-        assert_eq!(
-            run(&database.url, arguments).await.status.code(),
-            Some(2),
-            "{arguments:?}"
-        );
+    for arguments in [&["cancel"][..], &["cancel", &live, "--kind", "direct"], &["cancel", &live, "--dry-run"]] {
+        assert_eq!(run(&database.url, arguments).await.status.code(), Some(2), "{arguments:?}");
     }
     let refused = run(&database.url, &["cancel", "--state", "completed"]).await;
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        err(&refused).contains("completed is not cancelled"),
-        "{}",
-        err(&refused)
-    );
+    assert!(err(&refused).contains("completed is not cancelled"), "{}", err(&refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,23 +160,15 @@ async fn a_redrive_takes_those_of_a_submitter_that_ended_in_time() {
     let database = TestDatabase::new().await;
     for submitter in ["ann", "bob"] {
         let id = submit(&database, "direct", submitter).await;
-        database
-            .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-            .await;
+        database.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])")).await;
     }
 
-    let early = shown(
-        &database,
-        &["redrive", "--submitter", "ann", "--until", "1h", "--dry-run"],
-    )
-    .await;
+    let early = shown(&database, &["redrive", "--submitter", "ann", "--until", "1h", "--dry-run"]).await;
     assert_eq!(early["redriven"], 0, "{early}");
     let done = shown(&database, &["redrive", "--submitter", "ann"]).await;
     assert_eq!(done["redriven"], 1, "{done}");
     assert_eq!(
-        database
-            .value("select r.submitter from tidegate.request as r where r.finished_at is null")
-            .await,
+        database.value("select r.submitter from tidegate.request as r where r.finished_at is null").await,
         "ann"
     );
 }
@@ -220,25 +178,17 @@ async fn who_fills_the_queues_is_shown_by_submitter() {
     let database = TestDatabase::new().await;
     let none = run(&database.url, &["status", "--submitters"]).await;
     assert_eq!(out(&none), "no request is in a queue\n", "{}", err(&none));
-    for (kind, submitter) in [
-        ("direct", "ann"),
-        ("direct", "bob"),
-        ("direct", "ann"),
-        ("user_decrypt", "ann"),
-        ("direct", "ann"),
-    ] {
+    for (kind, submitter) in
+        [("direct", "ann"), ("direct", "bob"), ("direct", "ann"), ("user_decrypt", "ann"), ("direct", "ann")]
+    {
         submit(&database, kind, submitter).await;
     }
     database.submit("direct").await;
     let later = "select id from tidegate.submit('direct', '{}', submitter => 'bob',
                    not_before => tidegate.clock() + interval '1 hour')";
     database.value(later).await;
-    database
-        .execute("select tidegate.quota_set(submitter => 'ann', high_water => 50)")
-        .await;
-    database
-        .execute("select tidegate.claim_tx('tx', 'w', 1, '30 seconds')")
-        .await;
+    database.execute("select tidegate.quota_set(submitter => 'ann', high_water => 50)").await;
+    database.execute("select tidegate.claim_tx('tx', 'w', 1, '30 seconds')").await;
 
     let counts = shown(&database, &["status", "--submitters"]).await;
     let counts = counts.as_array().unwrap().iter().map(|count| {
@@ -252,14 +202,7 @@ async fn who_fills_the_queues_is_shown_by_submitter() {
         ("tx", None, [1, 1, 0], None),
     ];
     let expected = expected.map(|(queue, submitter, [requests, waiting, held], quota)| {
-        [
-            json!(queue),
-            json!(submitter),
-            json!(requests),
-            json!(waiting),
-            json!(held),
-            json!(quota),
-        ]
+        [json!(queue), json!(submitter), json!(requests), json!(waiting), json!(held), json!(quota)]
     });
     assert_eq!(counts.collect::<Vec<_>>(), expected);
     let text = run(&database.url, &["status", "--submitters", "--queue", "readiness"]).await;
@@ -271,11 +214,8 @@ async fn who_fills_the_queues_is_shown_by_submitter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_status_follows_what_changes_until_it_is_interrupted() {
     let database = TestDatabase::new().await;
-    let mut watching = tidegate(&database.url)
-        .args(["status", "--watch", "0.2"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut watching =
+        tidegate(&database.url).args(["status", "--watch", "0.2"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     let mut until = async |word: &str| {
         while let Some(line) = lines.next_line().await.unwrap() {

@@ -39,9 +39,7 @@ async fn every_name_is_set_and_shown_over_http() {
         assert_ne!(set.body["changed"], json!([]), "{name}");
         assert_eq!(database.text(holds).await.as_deref(), Some("true"), "{name}");
         let changed = &set.body["changed"][0];
-        let shown = api
-            .get(&format!("/v1/admin/config/{}", changed["name"].as_str().unwrap()))
-            .await;
+        let shown = api.get(&format!("/v1/admin/config/{}", changed["name"].as_str().unwrap())).await;
         assert_eq!(shown.body["settings"][0]["value"], changed["new"], "{name}");
     }
     all_have_arrived(&database).await;
@@ -102,9 +100,7 @@ async fn the_three_doors_refuse_in_the_same_words() {
         ("tx.speed", "1", 404, "unknown_setting"),
         ("nope", "1", 404, "unknown_setting"),
     ] {
-        let said = database
-            .refused(&format!("select tidegate.config_set('{name}', '{value}')"))
-            .await;
+        let said = database.refused(&format!("select tidegate.config_set('{name}', '{value}')")).await;
         let typed = run(&database.url, &["config", "set", name, value]).await;
         assert_eq!(typed.status.code(), Some(1), "{name}");
         assert!(err(&typed).contains(&said.message), "{name}: {}", err(&typed));
@@ -121,11 +117,7 @@ async fn the_three_doors_refuse_in_the_same_words() {
 async fn the_command_line_says_what_was_and_who_did_it() {
     let database = TestDatabase::new().await;
 
-    let set = run(
-        &database.url,
-        &["config", "set", "min_seconds", "400", "max_seconds", "500", "--json"],
-    )
-    .await;
+    let set = run(&database.url, &["config", "set", "min_seconds", "400", "max_seconds", "500", "--json"]).await;
     let changed: Value = serde_json::from_slice(&set.stdout).unwrap();
     assert_eq!(
         changed,
@@ -138,37 +130,21 @@ async fn the_command_line_says_what_was_and_who_did_it() {
     assert!(out(&again).contains("nothing changed"), "{}", out(&again));
 
     let one = run(&database.url, &["config", "get", "min_seconds"]).await;
-    assert!(
-        out(&one).contains("400") && out(&one).contains("Retry-After"),
-        "{}",
-        out(&one)
-    );
+    assert!(out(&one).contains("400") && out(&one).contains("Retry-After"), "{}", out(&one));
 
     // Settings that are seldom set are left out while they have their defaults.
     let usual = out(&run(&database.url, &["config", "get", "direct.tx"]).await);
-    assert!(
-        usual.contains("direct.tx.attempts") && !usual.contains("direct.tx.hedge_share"),
-        "{usual}"
-    );
-    assert!(
-        usual.contains("more settings of policies have their defaults"),
-        "{usual}"
-    );
+    assert!(usual.contains("direct.tx.attempts") && !usual.contains("direct.tx.hedge_share"), "{usual}");
+    assert!(usual.contains("more settings of policies have their defaults"), "{usual}");
     let all = out(&run(&database.url, &["config", "get", "direct.tx", "--all"]).await);
-    assert!(
-        all.contains("direct.tx.hedge_share") && !all.contains("more settings"),
-        "{all}"
-    );
+    assert!(all.contains("direct.tx.hedge_share") && !all.contains("more settings"), "{all}");
     run(&database.url, &["config", "set", "direct.tx.hedge_share", "0.2"]).await;
     let usual = out(&run(&database.url, &["config", "get", "direct.tx"]).await);
     assert!(usual.contains("direct.tx.hedge_share"), "{usual}");
     let one = out(&run(&database.url, &["config", "get", "direct.tx.margin_ms"]).await);
     assert!(one.contains("direct.tx.margin_ms"), "{one}");
 
-    let person = nix::unistd::User::from_uid(nix::unistd::getuid())
-        .unwrap()
-        .unwrap()
-        .name;
+    let person = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name;
     let history = run(&database.url, &["config", "history", "min_seconds"]).await;
     let actor = database.text("select session_user::text").await.unwrap();
     for word in [&*actor, &person, "min_seconds", "400"] {
@@ -190,21 +166,9 @@ async fn a_command_line_that_makes_no_sense_changes_nothing() {
     for (words, code, said) in [
         (&["config", "set"][..], 2, "required"),
         (&["config", "set", "tx.burst"], 2, "2 values"),
-        (
-            &["config", "set", "tx.burst", "2", "min_seconds"],
-            1,
-            "min_seconds has no value",
-        ),
-        (
-            &["config", "set", "tx.burst", "2", "tx.burst", "3"],
-            1,
-            "tx.burst is given twice",
-        ),
-        (
-            &["config", "set", "tx.burst", "2", "min_seconds", "0"],
-            1,
-            "setting min seconds is positive",
-        ),
+        (&["config", "set", "tx.burst", "2", "min_seconds"], 1, "min_seconds has no value"),
+        (&["config", "set", "tx.burst", "2", "tx.burst", "3"], 1, "tx.burst is given twice"),
+        (&["config", "set", "tx.burst", "2", "min_seconds", "0"], 1, "setting min seconds is positive"),
         (&["config", "set", "tx.burst", ""], 1, "tx.burst is a number"),
         (&["config", "get", "nope"], 1, "there is no setting \"nope\""),
         (&["config", "history", "nope"], 1, "there is no setting \"nope\""),
@@ -214,40 +178,17 @@ async fn a_command_line_that_makes_no_sense_changes_nothing() {
         assert_eq!(refused.status.code(), Some(code), "{words:?}: {}", err(&refused));
         assert!(err(&refused).contains(said), "{words:?}: {}", err(&refused));
     }
-    assert_eq!(
-        database
-            .number("select burst from tidegate.queue where name = 'tx'")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select burst from tidegate.queue where name = 'tx'").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
     let database = TestDatabase::new().await;
     for (words, state, forced, high, said) in [
-        (
-            &["gate", "set", "tx", "--high", "50", "--low", "5"][..],
-            "accepting",
-            false,
-            50,
-            "by marks",
-        ),
-        (
-            &["gate", "set", "tx", "--high", "50"],
-            "accepting",
-            false,
-            50,
-            "nothing changed",
-        ),
+        (&["gate", "set", "tx", "--high", "50", "--low", "5"][..], "accepting", false, 50, "by marks"),
+        (&["gate", "set", "tx", "--high", "50"], "accepting", false, 50, "nothing changed"),
         (&["gate", "close", "tx"], "too_many_requests", true, 50, "by hand"),
-        (
-            &["gate", "close", "tx"],
-            "too_many_requests",
-            true,
-            50,
-            "nothing changed",
-        ),
+        (&["gate", "close", "tx"], "too_many_requests", true, 50, "nothing changed"),
         (&["gate", "open", "tx"], "accepting", true, 50, "by hand"),
         (&["gate", "release", "tx"], "accepting", false, 50, "by marks"),
     ] {
@@ -266,11 +207,7 @@ async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
     for (words, code, said) in [
         (&["gate", "close", "nope"][..], 1, "there is no queue \"nope\""),
         (&["gate", "set", "nope", "--high", "5"], 1, "there is no queue \"nope\""),
-        (
-            &["gate", "set", "tx", "--high", "1"],
-            1,
-            "gate low water is below high water",
-        ),
+        (&["gate", "set", "tx", "--high", "1"], 1, "gate low water is below high water"),
         (&["gate", "set", "tx"], 2, "--high"),
         (&["gate", "ajar", "tx"], 2, "ajar"),
     ] {
@@ -290,25 +227,13 @@ async fn without_nominal_times_every_door_says_what_to_do() {
     let typed = run(&database.url, &["submit", "direct"]).await;
     for words in [posted.detail(), &err(&typed)] {
         assert!(words.contains("\"direct\""), "{words}");
-        assert!(
-            words.contains("tidegate init") && words.contains("tidegate config set"),
-            "{words}"
-        );
+        assert!(words.contains("tidegate init") && words.contains("tidegate config set"), "{words}");
     }
 
     // As it says: by `config set`, and nothing else.
     let set = run(
         &database.url,
-        &[
-            "config",
-            "set",
-            "safety_margin",
-            "0.2",
-            "direct_processing_seconds",
-            "2",
-            "tx_confirmation_ms",
-            "100",
-        ],
+        &["config", "set", "safety_margin", "0.2", "direct_processing_seconds", "2", "tx_confirmation_ms", "100"],
     )
     .await;
     assert!(set.status.success(), "{}", err(&set));
@@ -319,9 +244,7 @@ async fn without_nominal_times_every_door_says_what_to_do() {
 async fn a_node_whose_database_user_is_no_admin_says_so() {
     let database = TestDatabase::new().await;
     let session: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
-    let pool = sqlx::PgPool::connect_with(session.options([("role", "tidegate_node")]))
-        .await
-        .unwrap();
+    let pool = sqlx::PgPool::connect_with(session.options([("role", "tidegate_node")])).await.unwrap();
     let store = tidegate::store::Store::new(pool);
     let api = Api::start(store, &tidegate::http::HttpOptions::default()).await;
 

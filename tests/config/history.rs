@@ -20,9 +20,7 @@ async fn since(database: &TestDatabase, id: i64) -> Vec<String> {
 }
 
 async fn last(database: &TestDatabase) -> i64 {
-    database
-        .number("select coalesce(max(id), 0) from tidegate.config_change")
-        .await
+    database.number("select coalesce(max(id), 0) from tidegate.config_change").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,14 +36,8 @@ async fn every_way_to_change_the_configuration_is_recorded() {
             &["- update queue tx: tx.per_seconds 25 none"],
         ),
         // No change, no record.
-        (
-            "update tidegate.queue set per_seconds = null, burst = 1 where name = 'tx'",
-            &[],
-        ),
-        (
-            "select tidegate.pause('tx', true, 'ann')",
-            &["ann update queue tx: tx.paused false true"],
-        ),
+        ("update tidegate.queue set per_seconds = null, burst = 1 where name = 'tx'", &[]),
+        ("select tidegate.pause('tx', true, 'ann')", &["ann update queue tx: tx.paused false true"]),
         ("select tidegate.pause('tx', true, 'ann')", &[]),
         (
             "update tidegate.kind set processing_ms = 2500, eta = 'observed' where name = 'direct'",
@@ -62,10 +54,7 @@ async fn every_way_to_change_the_configuration_is_recorded() {
             "update tidegate.policy set retry_on = '{a,b}' where kind = 'direct'",
             &["- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,unauthorized,other a,b"],
         ),
-        (
-            "update tidegate.setting set safety_margin = 0.3",
-            &["- update setting: safety_margin 0.2 0.3"],
-        ),
+        ("update tidegate.setting set safety_margin = 0.3", &["- update setting: safety_margin 0.2 0.3"]),
         (
             "insert into tidegate.response_backoff values ('90 s', 20)",
             &["- insert response_backoff 90s: response_backoff none 20"],
@@ -86,30 +75,18 @@ async fn every_way_to_change_the_configuration_is_recorded() {
             &["- update gate tx: tx.high_water 1000000 3000000"],
         ),
         // A flip by itself is an event, not configuration.
-        (
-            "update tidegate.gate set state = 'too_many_requests', epoch = 5, depth = 7 where queue = 'tx'",
-            &[],
-        ),
-        (
-            "update tidegate.gate set state = 'accepting', epoch = 6, depth = 3 where queue = 'tx'",
-            &[],
-        ),
+        ("update tidegate.gate set state = 'too_many_requests', epoch = 5, depth = 7 where queue = 'tx'", &[]),
+        ("update tidegate.gate set state = 'accepting', epoch = 6, depth = 3 where queue = 'tx'", &[]),
         (
             "select tidegate.gate_force('tx', 'too_many_requests', 'ann')",
-            &[
-                "ann update gate tx: tx.state accepting too_many_requests",
-                "ann update gate tx: tx.forced false true",
-            ],
+            &["ann update gate tx: tx.state accepting too_many_requests", "ann update gate tx: tx.forced false true"],
         ),
         ("select tidegate.gate_force('tx', 'too_many_requests', 'bob')", &[]),
         (
             "select tidegate.gate_force('tx', 'accepting', 'bob')",
             &["bob update gate tx: tx.state too_many_requests accepting"],
         ),
-        (
-            "select tidegate.gate_force('tx', null, 'bob')",
-            &["bob update gate tx: tx.forced true false"],
-        ),
+        ("select tidegate.gate_force('tx', null, 'bob')", &["bob update gate tx: tx.forced true false"]),
         ("update tidegate.setting set initialised_at = clock_timestamp()", &[]),
     ] {
         let before = last(&database).await;
@@ -157,17 +134,10 @@ async fn a_kind_and_a_queue_that_come_and_go_leave_their_history() {
     }
     // By name, though neither is there any more.
     assert_eq!(
-        database
-            .column("select operation from tidegate.config_history('brief.per_seconds')")
-            .await,
+        database.column("select operation from tidegate.config_history('brief.per_seconds')").await,
         ["delete", "insert"]
     );
-    assert!(
-        database
-            .number("select count(*) from tidegate.config_history('passing', 1000)")
-            .await
-            > 50
-    );
+    assert!(database.number("select count(*) from tidegate.config_history('passing', 1000)").await > 50);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,10 +219,7 @@ async fn a_name_given_to_one_call_does_not_stick_to_what_follows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_actor_is_only_text() {
     let database = TestDatabase::new().await;
-    for (number, actor) in ["'; drop table tidegate.request; --", "💥", "", "x\ny"]
-        .iter()
-        .enumerate()
-    {
+    for (number, actor) in ["'; drop table tidegate.request; --", "💥", "", "x\ny"].iter().enumerate() {
         let store = database.store.clone().on_behalf_of(actor);
         store.config_set("tx.burst", &(number + 2).to_string()).await.unwrap();
         let record = &store.config_history(Some("tx.burst"), 1, None).await.unwrap()[0];
@@ -270,52 +237,31 @@ async fn a_change_of_a_policy_is_counted_once_however_it_is_made() {
     let version = || database.number("select version from tidegate.policy where kind = 'direct'");
     assert_eq!(version().await, 1);
     for (sql, expected) in [
-        (
-            "select tidegate.config_set_many('{\"direct.tx.attempts\": 6, \"direct.tx.base_ms\": 400}')",
-            2,
-        ),
+        ("select tidegate.config_set_many('{\"direct.tx.attempts\": 6, \"direct.tx.base_ms\": 400}')", 2),
         ("select tidegate.config_set('direct.tx.attempts', '6')", 2),
         ("update tidegate.policy set attempts = attempts", 2),
         ("update tidegate.policy set cap_ms = 20000 where kind = 'direct'", 3),
         ("update tidegate.policy set version = 99 where kind = 'direct'", 3),
-        (
-            "update tidegate.policy set version = 99, factor = 3 where kind = 'direct'",
-            4,
-        ),
+        ("update tidegate.policy set version = 99, factor = 3 where kind = 'direct'", 4),
     ] {
         database.execute(sql).await;
         assert_eq!(version().await, expected, "{sql}");
     }
-    assert_eq!(
-        database
-            .number("select max(version) from tidegate.policy where kind <> 'direct'")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select max(version) from tidegate.policy where kind <> 'direct'").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.policy set cap_ms = 500, timeout_ms = 1000")
-        .await;
+    database.execute("update tidegate.policy set cap_ms = 500, timeout_ms = 1000").await;
     for burst in 2..=12 {
         database.store.config_set("tx.burst", &burst.to_string()).await.unwrap();
-        database
-            .store
-            .config_set("direct.tx.attempts", &burst.to_string())
-            .await
-            .unwrap();
+        database.store.config_set("direct.tx.attempts", &burst.to_string()).await.unwrap();
     }
     let mut seen = Vec::new();
     let mut before = None;
     loop {
-        let page = database
-            .store
-            .config_history(Some("tx.burst"), 4, before)
-            .await
-            .unwrap();
+        let page = database.store.config_history(Some("tx.burst"), 4, before).await.unwrap();
         assert!(page.len() <= 4);
         let Some(last) = page.last() else { break };
         before = Some(last.id);
@@ -323,24 +269,12 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
     }
     assert_eq!(seen, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]);
 
-    for (name, count) in [
-        ("direct.tx", 13),
-        ("direct.tx.attempts", 11),
-        ("tx.burst", 11),
-        ("tx.low_water", 2),
-    ] {
+    for (name, count) in [("direct.tx", 13), ("direct.tx.attempts", 11), ("tx.burst", 11), ("tx.low_water", 2)] {
         let found = database.store.config_history(Some(name), 1000, None).await.unwrap();
         assert_eq!(found.len(), count, "{name}");
     }
     // A setting that never changed has no history; that is no error.
-    assert_eq!(
-        database
-            .store
-            .config_history(Some("max_seconds"), 10, None)
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(database.store.config_history(Some("max_seconds"), 10, None).await.unwrap(), []);
     for rows in ["0", "-1", "10001", "null"] {
         let asked = format!("select tidegate.config_history(max_rows => {rows})");
         assert_eq!(database.refused(&asked).await.code, "TG007", "{rows}");
@@ -357,28 +291,17 @@ async fn processes_with_a_copy_are_notified_of_a_change_when_it_commits() {
     session.texts("select tidegate.config_set('tx.burst', '2')").await;
     session.rollback().await;
     // One row is one notification, however many of its columns change; a flip by itself is none of this channel.
-    database
-        .execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'")
-        .await;
-    database
-        .execute("update tidegate.gate set state = 'accepting' where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'").await;
+    database.execute("update tidegate.gate set state = 'accepting' where queue = 'tx'").await;
     database
         .execute("select tidegate.config_set_many('{\"tx.burst\": 3, \"tx.per_seconds\": 4, \"min_seconds\": 2}')")
         .await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
 
     let mut heard = Vec::new();
     for _ in 0..4 {
-        let told = tokio::time::timeout(std::time::Duration::from_secs(20), listener.recv())
-            .await
-            .unwrap()
-            .unwrap();
+        let told = tokio::time::timeout(std::time::Duration::from_secs(20), listener.recv()).await.unwrap().unwrap();
         heard.push(format!("{} {}", told.channel(), told.payload()));
     }
     assert_eq!(
@@ -433,11 +356,7 @@ async fn a_gate_is_held_released_and_never_twice() {
         ("gate_force('tx', 'ajar')", "TG007"),
         ("gate_force('tx', '')", "TG007"),
     ] {
-        assert_eq!(
-            database.refused(&format!("select tidegate.{call}")).await.code,
-            code,
-            "{call}"
-        );
+        assert_eq!(database.refused(&format!("select tidegate.{call}")).await.code, code, "{call}");
     }
 }
 
@@ -445,49 +364,26 @@ async fn a_gate_is_held_released_and_never_twice() {
 async fn of_two_sessions_that_close_a_gate_at_once_one_does() {
     let database = TestDatabase::new().await;
     let mut first = Session::begin(&database).await;
-    assert_eq!(
-        first
-            .text("select tidegate.gate_force('tx', 'too_many_requests', 'ann')")
-            .await,
-        "t"
-    );
-    let second = Session::open(&database)
-        .await
-        .start("select tidegate.gate_force('tx', 'too_many_requests', 'bob')");
+    assert_eq!(first.text("select tidegate.gate_force('tx', 'too_many_requests', 'ann')").await, "t");
+    let second = Session::open(&database).await.start("select tidegate.gate_force('tx', 'too_many_requests', 'bob')");
     second.until_blocked_by(&database, &first).await;
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["f"]);
-    assert_eq!(
-        database.column("select on_behalf_of from tidegate.gate_event").await,
-        ["ann"]
-    );
+    assert_eq!(database.column("select on_behalf_of from tidegate.gate_event").await, ["ann"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_of_an_earlier_ones_name_goes_on_counting_its_gates_events() {
     let database = TestDatabase::new().await;
     for round in 0..2 {
-        database
-            .execute("insert into tidegate.queue (name, stage) values ('again', 'tx')")
-            .await;
-        database
-            .execute("select tidegate.gate_force('again', 'too_many_requests')")
-            .await;
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.gate_event where gate = 'again'")
-                .await,
-            round + 1
-        );
-        database
-            .execute("delete from tidegate.queue where name = 'again'")
-            .await;
+        database.execute("insert into tidegate.queue (name, stage) values ('again', 'tx')").await;
+        database.execute("select tidegate.gate_force('again', 'too_many_requests')").await;
+        assert_eq!(database.number("select count(*) from tidegate.gate_event where gate = 'again'").await, round + 1);
+        database.execute("delete from tidegate.queue where name = 'again'").await;
     }
     assert_eq!(
-        database
-            .value("select string_agg(epoch::text, ' ' order by epoch) from tidegate.gate_event")
-            .await,
+        database.value("select string_agg(epoch::text, ' ' order by epoch) from tidegate.gate_event").await,
         "1 2"
     );
 }

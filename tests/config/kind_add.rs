@@ -40,10 +40,7 @@ async fn a_queue_of_pgmq_that_an_application_has_is_left_alone() {
     ] {
         let refusal = refused(&mut session, call).await;
         assert!(["TG005", "TG007"].contains(&&*refusal.code), "{refusal:?}");
-        assert!(
-            refusal.message.contains("already, which is not Tidegate's"),
-            "{refusal:?}"
-        );
+        assert!(refusal.message.contains("already, which is not Tidegate's"), "{refusal:?}");
     }
     run(&mut session, "select tidegate.recover_storage()").await;
     let kept = "select message ->> 'mine' from pgmq.q_payout";
@@ -52,11 +49,7 @@ async fn a_queue_of_pgmq_that_an_application_has_is_left_alone() {
                     where relnamespace = 'tidegate'::regnamespace and relname ~ '_(payout|odd|tx)$'";
     assert_eq!(column(&mut session, counters).await, [""; 0]);
 
-    run(
-        &mut session,
-        "select pgmq.drop_queue('payout'); select tidegate.kind_add('payout', 'direct')",
-    )
-    .await;
+    run(&mut session, "select pgmq.drop_queue('payout'); select tidegate.kind_add('payout', 'direct')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,11 +58,7 @@ async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
     schema::migrate(&database.url).await.unwrap();
     let mut session = database.session().await;
 
-    let made = column(
-        &mut session,
-        &added("'payout', 'direct', per_seconds => 20, actor => 'ann'"),
-    )
-    .await;
+    let made = column(&mut session, &added("'payout', 'direct', per_seconds => 20, actor => 'ann'")).await;
     assert_eq!(
         made,
         [
@@ -111,22 +100,14 @@ async fn a_kind_that_is_added_to_an_empty_database_takes_submissions_at_once() {
 
     for (kind, queue) in [("payout", "payout"), ("report", "report_readiness"), ("vote", "vote")] {
         assert_eq!(
-            value(
-                &mut session,
-                &format!("select row(outcome, queue) from tidegate.submit('{kind}', '{{}}')")
-            )
-            .await,
+            value(&mut session, &format!("select row(outcome, queue) from tidegate.submit('{kind}', '{{}}')")).await,
             format!("(accepted,{queue})")
         );
     }
     let actors = "select distinct on_behalf_of from tidegate.config_change where row_key = 'payout'";
     assert_eq!(column(&mut session, actors).await, ["ann"]);
     assert_eq!(
-        column(
-            &mut session,
-            "select name from tidegate.check_invariants() where violations > 0"
-        )
-        .await,
+        column(&mut session, "select name from tidegate.check_invariants() where violations > 0").await,
         NO_ROWS
     );
 
@@ -159,21 +140,13 @@ async fn an_existing_kind_stays_as_it_is_and_another_flow_or_queue_is_refused() 
             "exists with flow decrypt and tx_queue tx and readiness_queue report_readiness, and was given flow direct",
             "another name",
         ),
-        (
-            "'report', 'decrypt', 'other'",
-            "and was given flow decrypt and tx_queue other",
-            "tidegate config set",
-        ),
+        ("'report', 'decrypt', 'other'", "and was given flow decrypt and tx_queue other", "tidegate config set"),
         (
             "'report', 'decrypt', readiness_queue => 'readiness'",
             "tx_queue report and readiness_queue readiness",
             "tidegate config set",
         ),
-        (
-            "'direct', 'direct', readiness_queue => 'readiness'",
-            "readiness_queue readiness",
-            "tidegate config set",
-        ),
+        ("'direct', 'direct', readiness_queue => 'readiness'", "readiness_queue readiness", "tidegate config set"),
     ] {
         let refusal = refused(&mut session, &added(other)).await;
         assert_eq!(refusal.code, "TG007", "{other}");
@@ -201,50 +174,19 @@ async fn an_invalid_kind_is_refused_with_a_sentence_and_leaves_nothing() {
             "nothing",
         ),
         ("'p', null", "there is no flow", "nothing"),
-        (
-            "'p', 'direct', per_seconds => -1",
-            "queue per seconds is zero to a million",
-            "per_seconds",
-        ),
-        (
-            "'p', 'direct', per_seconds => 'infinity'",
-            "queue per seconds is zero to a million",
-            "per_seconds",
-        ),
-        (
-            "'p', 'direct', max_concurrency => 5",
-            "max_concurrency limits readiness checks",
-            "nothing",
-        ),
-        (
-            "'p', 'decrypt', max_concurrency => -5",
-            "queue max concurrency is not negative",
-            "max_concurrency",
-        ),
-        (
-            "'p', 'direct', response_threshold => 2",
-            "kind threshold needs a decrypt",
-            "response_threshold",
-        ),
-        (
-            "'p', 'direct', readiness_queue => 'readiness'",
-            "kind has a readiness queue iff decrypt",
-            "flow",
-        ),
-        (
-            "'p', 'direct', tx_queue => 'readiness'",
-            "serves the readiness stage",
-            "nothing",
-        ),
+        ("'p', 'direct', per_seconds => -1", "queue per seconds is zero to a million", "per_seconds"),
+        ("'p', 'direct', per_seconds => 'infinity'", "queue per seconds is zero to a million", "per_seconds"),
+        ("'p', 'direct', max_concurrency => 5", "max_concurrency limits readiness checks", "nothing"),
+        ("'p', 'decrypt', max_concurrency => -5", "queue max concurrency is not negative", "max_concurrency"),
+        ("'p', 'direct', response_threshold => 2", "kind threshold needs a decrypt", "response_threshold"),
+        ("'p', 'direct', readiness_queue => 'readiness'", "kind has a readiness queue iff decrypt", "flow"),
+        ("'p', 'direct', tx_queue => 'readiness'", "serves the readiness stage", "nothing"),
         ("'p', 'decrypt', 'q', 'q'", "stage", "nothing"),
         ("'p', 'direct', high_water => 5, low_water => 5", "low", "low_water"),
     ] {
         let refusal = refused(&mut session, &added(call)).await;
         assert_eq!(refusal.code, "TG007", "{call}: {refusal:?}");
-        assert!(
-            refusal.message.starts_with("kind ") && refusal.message.contains(words),
-            "{call}: {refusal:?}"
-        );
+        assert!(refusal.message.starts_with("kind ") && refusal.message.contains(words), "{call}: {refusal:?}");
         assert!(refusal.hint.contains(hint), "{call}: {refusal:?}");
     }
     assert_eq!(value(&mut session, CONFIGURATION).await, before);
@@ -261,12 +203,7 @@ async fn two_programs_that_add_one_kind_at_the_same_time_make_it_once() {
     run(&mut first, "commit").await;
 
     assert_eq!(again.await.unwrap(), NO_ROWS);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.kind where name = 'payout'")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.kind where name = 'payout'").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,11 +264,7 @@ async fn timeouts_attempts_deadlines_and_etas_fit_the_time_of_an_answer() {
     assert_eq!(value(&mut session, left).await, "32");
     let warnings = "select count(*) from tidegate.configuration_warning where subject = 'kind limited'";
     assert_eq!(value(&mut session, warnings).await, "0");
-    run(
-        &mut session,
-        &added("'rare', 'direct', per_seconds => 0.1, answers_in => '30 s'"),
-    )
-    .await;
+    run(&mut session, &added("'rare', 'direct', per_seconds => 0.1, answers_in => '30 s'")).await;
     assert_eq!(value(&mut session, &left.replace("limited", "rare")).await, "33");
     // Sends of the other flows do not wait for the answer.
     run(&mut session, &added("'paper', 'checked', answers_in => '20 minutes'")).await;
@@ -341,17 +274,9 @@ async fn timeouts_attempts_deadlines_and_etas_fit_the_time_of_an_answer() {
     assert_eq!(value(&mut session, times).await, "10000 38 1200000 03:20:00");
 
     for answers_in in ["0", "0.9 ms", "-1 s", "12:00:01", "infinity"] {
-        let refusal = refused(
-            &mut session,
-            &added(&format!("'odd', 'direct', answers_in => '{answers_in}'")),
-        )
-        .await;
+        let refusal = refused(&mut session, &added(&format!("'odd', 'direct', answers_in => '{answers_in}'"))).await;
         // An interval since PostgreSQL 17.
-        let codes: &[&str] = if answers_in == "infinity" {
-            &["TG007", "22007"]
-        } else {
-            &["TG007"]
-        };
+        let codes: &[&str] = if answers_in == "infinity" { &["TG007", "22007"] } else { &["TG007"] };
         assert!(codes.contains(&&*refusal.code), "{refusal:?}");
     }
 }

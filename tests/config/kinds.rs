@@ -35,11 +35,8 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
         ["(readiness,52,at_least_once)", "(tx,38,at_least_once)"]
     );
     assert_eq!(
-        column(
-            &mut session,
-            "select row(queue, state)::text from tidegate.gate where queue like 'slow%' order by 1"
-        )
-        .await,
+        column(&mut session, "select row(queue, state)::text from tidegate.gate where queue like 'slow%' order by 1")
+            .await,
         ["(slow_checks,accepting)", "(slow_tx,accepting)"]
     );
 
@@ -65,20 +62,12 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
     assert_eq!(
         column(
             &mut session,
-            &format!(
-                "select s.req_status::text from tidegate.settle_receipt({}, array['r']) as s",
-                leases(&sends)
-            )
+            &format!("select s.req_status::text from tidegate.settle_receipt({}, array['r']) as s", leases(&sends))
         )
         .await,
         ["receipt_received"]
     );
-    for (part, outcome) in [
-        ("one", "stored"),
-        ("one", "duplicate"),
-        ("two", "completed"),
-        ("three", "late"),
-    ] {
+    for (part, outcome) in [("one", "stored"), ("one", "duplicate"), ("two", "completed"), ("three", "late")] {
         assert_eq!(
             value(
                 &mut session,
@@ -104,37 +93,17 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
 async fn a_kind_with_requests_stays_and_one_without_goes_with_its_policies() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "insert into tidegate.kind (name, flow, tx_queue) values ('empty', 'direct', 'tx')",
-    )
-    .await;
+    run(&mut session, "insert into tidegate.kind (name, flow, tx_queue) values ('empty', 'direct', 'tx')").await;
     database.request_in("direct", "completed").await;
 
     let refusal = refused(&mut session, "delete from tidegate.kind where name = 'direct'").await;
     assert_eq!(refusal.code, "TG002");
     assert!(refusal.message.contains("direct"), "{refusal:?}");
     run(&mut session, "delete from tidegate.kind where name = 'empty'").await;
-    assert_eq!(
-        value(
-            &mut session,
-            "select count(*) from tidegate.policy where kind = 'empty'"
-        )
-        .await,
-        "0"
-    );
+    assert_eq!(value(&mut session, "select count(*) from tidegate.policy where kind = 'empty'").await, "0");
 
-    run(
-        &mut session,
-        "delete from tidegate.request; delete from tidegate.kind where name = 'direct'",
-    )
-    .await;
-    assert_eq!(
-        refused(&mut session, "select tidegate.submit('direct', '{}')")
-            .await
-            .code,
-        "TG002"
-    );
+    run(&mut session, "delete from tidegate.request; delete from tidegate.kind where name = 'direct'").await;
+    assert_eq!(refused(&mut session, "select tidegate.submit('direct', '{}')").await.code, "TG002");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,11 +113,10 @@ async fn a_kind_is_not_deleted_from_under_a_submission_that_is_just_committing()
     run(&mut caller, "begin; select tidegate.submit('direct', '{}')").await;
 
     let mut operator = database.session().await;
-    let deletion = tokio::spawn(async move {
-        refused(&mut operator, "delete from tidegate.kind where name = 'direct'")
-            .await
-            .code
-    });
+    let deletion =
+        tokio::spawn(
+            async move { refused(&mut operator, "delete from tidegate.kind where name = 'direct'").await.code },
+        );
     until_blocked(&database, 1).await;
     run(&mut caller, "commit").await;
 
@@ -169,27 +137,12 @@ async fn live_requests_keep_flow_and_queue_when_their_kind_is_pointed_elsewhere(
     .await;
     let checks = database.claim_readiness(5).await;
     assert_eq!(checks.len(), 1, "it waits where it was put");
-    run(
-        &mut session,
-        &format!("select tidegate.settle_passed({})", leases(&checks)),
-    )
-    .await;
+    run(&mut session, &format!("select tidegate.settle_passed({})", leases(&checks))).await;
     let sends = claim(&mut session, "claim_tx", "other_tx", "w", 5).await;
     assert_eq!(sends.len(), 1, "and goes on where its kind points now");
     run(&mut session, "update tidegate.kind set flow = 'direct', readiness_queue = null, response_threshold = 1 where name = 'public_decrypt'").await;
-    run(
-        &mut session,
-        &format!("select tidegate.settle_receipt({}, array['r'])", leases(&sends)),
-    )
-    .await;
-    assert_eq!(
-        value(
-            &mut session,
-            "select outcome from tidegate.respond('1', reference => 'r')"
-        )
-        .await,
-        "completed"
-    );
+    run(&mut session, &format!("select tidegate.settle_receipt({}, array['r'])", leases(&sends))).await;
+    assert_eq!(value(&mut session, "select outcome from tidegate.respond('1', reference => 'r')").await, "completed");
     assert_eq!(history_violations(&mut session).await, NO_ROWS);
 }
 
@@ -198,31 +151,19 @@ async fn nothing_is_accepted_before_the_nominal_times_are_set_and_then_it_is() {
     let database = TestDatabase::uninitialised().await;
     let mut session = database.session().await;
     for kind in ["public_decrypt", "user_decrypt", "input_proof", "direct"] {
-        let refusal = refused(
-            &mut session,
-            &format!("select * from tidegate.submit('{kind}', '{{}}')"),
-        )
-        .await;
+        let refusal = refused(&mut session, &format!("select * from tidegate.submit('{kind}', '{{}}')")).await;
         assert_eq!(refusal.code, "TG003");
         assert!(refusal.message.contains(kind), "{refusal:?}");
-        assert!(
-            refusal.hint.contains("tidegate init") && refusal.hint.contains("config set"),
-            "{refusal:?}"
-        );
+        assert!(refusal.hint.contains("tidegate init") && refusal.hint.contains("config set"), "{refusal:?}");
     }
     run(
         &mut session,
         "update tidegate.kind set processing_ms = 0, tx_confirmation_ms = 0 where name in ('direct', 'public_decrypt')",
     )
     .await;
+    assert_eq!(value(&mut session, "select outcome from tidegate.submit('direct', '{}')").await, "accepted");
     assert_eq!(
-        value(&mut session, "select outcome from tidegate.submit('direct', '{}')").await,
-        "accepted"
-    );
-    assert_eq!(
-        refused(&mut session, "select tidegate.submit('public_decrypt', '{}')")
-            .await
-            .code,
+        refused(&mut session, "select tidegate.submit('public_decrypt', '{}')").await.code,
         "TG003",
         "a check's time is missing"
     );
@@ -234,11 +175,9 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
     let mut session = database.session().await;
     // Chosen before.
     run(&mut session, "update tidegate.kind set processing_ms = 77 where name = 'direct'; update tidegate.queue set per_seconds = 3 where name = 'tx'").await;
-    let set = column(
-        &mut session,
-        "select format('%s %s %s', subject, name, value) from tidegate.initialise() order by 1",
-    )
-    .await;
+    let set =
+        column(&mut session, "select format('%s %s %s', subject, name, value) from tidegate.initialise() order by 1")
+            .await;
     assert_eq!(set.len(), 17, "{set:?}");
     assert!(
         set.contains(&"kind public_decrypt processing_ms 4000".to_owned())
@@ -263,10 +202,7 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
     )
     .await;
     let before = value(&mut session, configuration).await;
-    assert_eq!(
-        column(&mut session, "select subject from tidegate.initialise()").await,
-        NO_ROWS
-    );
+    assert_eq!(column(&mut session, "select subject from tidegate.initialise()").await, NO_ROWS);
     assert_eq!(value(&mut session, configuration).await, before);
 }
 
@@ -283,11 +219,7 @@ async fn initialise_gives_the_gates_of_the_seed_when_they_are_named_and_only_the
     assert_eq!(database.text(marks).await, None, "nothing was made");
 
     let set = tidegate(&database.url, &["init", "--example", "relayer", "--gates", "seed"]).await;
-    assert!(
-        out(&set).contains("30/15") && !out(&set).contains("2000/1000"),
-        "{}",
-        out(&set)
-    );
+    assert!(out(&set).contains("30/15") && !out(&set).contains("2000/1000"), "{}", out(&set));
     assert_eq!(database.value(marks).await, seed);
     // Marks are written once, whichever they are.
     let again = tidegate(&database.url, &["init"]).await;
@@ -315,16 +247,10 @@ async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
     database.store.initialise(None, None).await.unwrap();
 
     let kinds = "select string_agg(name, ' ' order by name) from tidegate.kind";
-    assert_eq!(
-        database.text(kinds).await.as_deref(),
-        Some("direct input_proof public_decrypt")
-    );
+    assert_eq!(database.text(kinds).await.as_deref(), Some("direct input_proof public_decrypt"));
 
     database.store.initialise(Some("relayer"), None).await.unwrap();
-    assert_eq!(
-        database.text(kinds).await.as_deref(),
-        Some("direct input_proof public_decrypt user_decrypt")
-    );
+    assert_eq!(database.text(kinds).await.as_deref(), Some("direct input_proof public_decrypt user_decrypt"));
     assert_eq!(
         database
             .text(
@@ -340,9 +266,7 @@ async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_stays_as_long_as_its_kind() {
     let database = TestDatabase::new().await;
-    database
-        .execute("insert into tidegate.kind (name, flow, tx_queue) values ('short_lived', 'direct', 'tx')")
-        .await;
+    database.execute("insert into tidegate.kind (name, flow, tx_queue) values ('short_lived', 'direct', 'tx')").await;
 
     let refused = sqlx::raw_sql("delete from tidegate.policy where kind = 'short_lived'")
         .execute(&database.pool)
@@ -350,15 +274,8 @@ async fn a_policy_stays_as_long_as_its_kind() {
         .unwrap_err();
 
     assert!(refused.to_string().contains("stays as long as the kind"), "{refused}");
-    database
-        .execute("delete from tidegate.kind where name = 'short_lived'")
-        .await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.policy where kind = 'short_lived'")
-            .await,
-        0
-    );
+    database.execute("delete from tidegate.kind where name = 'short_lived'").await;
+    assert_eq!(database.number("select count(*) from tidegate.policy where kind = 'short_lived'").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -369,10 +286,5 @@ async fn a_kind_that_comes_again_goes_on_with_the_versions_of_its_name() {
     database.execute(add).await;
     database.execute("delete from tidegate.kind where name = 'again'").await;
     database.execute(add).await;
-    assert_eq!(
-        database
-            .value("select version from tidegate.policy_in_force where kind = 'again'")
-            .await,
-        "2"
-    );
+    assert_eq!(database.value("select version from tidegate.policy_in_force where kind = 'again'").await, "2");
 }

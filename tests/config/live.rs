@@ -33,9 +33,7 @@ impl Door {
     async fn set(self, database: &TestDatabase, api: &Api, name: &str, value: &str) {
         match self {
             Self::Function => {
-                database
-                    .execute(&format!("select tidegate.config_set('{name}', '{value}')"))
-                    .await;
+                database.execute(&format!("select tidegate.config_set('{name}', '{value}')")).await;
             }
             Self::HandSql(sql) => database.execute(sql).await,
             Self::CommandLine => {
@@ -92,13 +90,7 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
         (Door::Function, "tx.per_seconds", "1", &waiting, 15),
         (Door::CommandLine, "tx.per_seconds", "0.5", &waiting, 27),
         (Door::Http, "tx.per_seconds", "2", &waiting, 9),
-        (
-            Door::HandSql("update tidegate.queue set per_seconds = 1 where name = 'tx'"),
-            "",
-            "",
-            &waiting,
-            15,
-        ),
+        (Door::HandSql("update tidegate.queue set per_seconds = 1 where name = 'tx'"), "", "", &waiting, 15),
         (Door::Http, "direct_processing_seconds", "12", &waiting, 27),
         (Door::CommandLine, "tx_confirmation_ms", "3000", &waiting, 30),
         (Door::Function, "safety_margin", "0", &waiting, 25),
@@ -112,13 +104,7 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
         (Door::Http, "readiness.max_concurrency", "4", &queued, 19),
         (Door::CommandLine, "readiness.max_concurrency", "1", &queued, 22),
         (Door::Function, "readiness.max_concurrency", "none", &queued, 18),
-        (
-            Door::HandSql("select tidegate.pause('readiness')"),
-            "",
-            "",
-            &queued,
-            1000,
-        ),
+        (Door::HandSql("select tidegate.pause('readiness')"), "", "", &queued, 1000),
     ] {
         let last = last_change(&database).await;
         let followed = async {
@@ -147,10 +133,7 @@ impl Transact for Instant {
     type Payload = JsonText;
 
     async fn send(&self, _: &Request) -> Sent {
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) })
     }
 }
 
@@ -179,26 +162,18 @@ impl Fleet {
         for number in 0..size {
             let mut stages = Stages::new();
             for kind in ["public_decrypt", "user_decrypt"] {
-                stages = stages
-                    .readiness(kind, Held(Arc::clone(release)))
-                    .transact(kind, Instant);
+                stages = stages.readiness(kind, Held(Arc::clone(release))).transact(kind, Instant);
             }
             for kind in ["input_proof", "direct"] {
                 stages = stages.transact(kind, Instant);
             }
-            let options = WorkerOptions {
-                name: format!("worker-{number}"),
-                ..WorkerOptions::default()
-            };
+            let options = WorkerOptions { name: format!("worker-{number}"), ..WorkerOptions::default() };
             let (store, stop) = (database.store.clone(), stop.clone());
             workers.spawn(async move {
                 worker::run(store, stages, options, stop).await.unwrap();
             });
         }
-        Self {
-            _workers: workers,
-            _stop: stop.drop_guard(),
-        }
+        Self { _workers: workers, _stop: stop.drop_guard() }
     }
 }
 
@@ -221,10 +196,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
     submit_many(&database, "direct", 400).await;
     let _fleet = Fleet::of(&database, 2, &Arc::default());
     eventually("they have begun", || async {
-        database
-            .number("select count(*) from tidegate.request_event where cause = 'claimed'")
-            .await
-            > 0
+        database.number("select count(*) from tidegate.request_event where cause = 'claimed'").await > 0
     })
     .await;
 
@@ -234,12 +206,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
         (Door::Function, "20", 20, 43),
         (Door::CommandLine, "2", 2, 6),
         (Door::Http, "25", 25, 54),
-        (
-            Door::HandSql("update tidegate.queue set per_seconds = 1 where name = 'tx'"),
-            "",
-            1,
-            4,
-        ),
+        (Door::HandSql("update tidegate.queue set per_seconds = 1 where name = 'tx'"), "", 1, 4),
         (Door::Http, "0", 0, 0),
         (Door::CommandLine, "30", 30, 64),
     ] {
@@ -269,9 +236,7 @@ async fn all_workers_stop_and_go_on_within_a_second_of_a_pause() {
 async fn all_workers_check_as_many_at_once_as_a_new_limit_allows_within_a_second() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    Door::Function
-        .set(&database, &api, "readiness.max_concurrency", "2")
-        .await;
+    Door::Function.set(&database, &api, "readiness.max_concurrency", "2").await;
     submit_many(&database, "public_decrypt", 60).await;
     let release = Arc::new(Notify::new());
     let _fleet = Fleet::of(&database, 2, &release);

@@ -14,33 +14,20 @@ async fn a_kind_is_removed_when_its_live_requests_have_ended() {
     let ids = submit_many(&database, "payout", 2).await;
     let mut session = Session::open(&database).await;
 
-    let renamed = database
-        .refused("update tidegate.kind set name = 'pay' where name = 'payout'")
-        .await;
+    let renamed = database.refused("update tidegate.kind set name = 'pay' where name = 'payout'").await;
     assert_eq!(renamed.code, "TG002");
     let refused = database.refused("select * from tidegate.kind_remove('payout')").await;
     assert_eq!(refused.code, "TG007");
     assert!(refused.message.contains("2 live requests"), "{}", refused.message);
-    assert_eq!(
-        session.texts(&format!("{STEP}('payout', drain => true)")).await,
-        ["f 2 0 {} {}"]
-    );
-    let submitted = session
-        .text("select outcome from tidegate.submit('payout', '{}')")
-        .await;
+    assert_eq!(session.texts(&format!("{STEP}('payout', drain => true)")).await, ["f 2 0 {} {}"]);
+    let submitted = session.text("select outcome from tidegate.submit('payout', '{}')").await;
     assert_eq!(submitted, "refused");
 
     for id in &ids {
         database.execute(&format!("select tidegate.cancel('{id}')")).await;
     }
-    let refused = database
-        .refused("select * from tidegate.kind_remove('payout', drain => true)")
-        .await;
-    assert!(
-        refused.message.contains("2 requests that have ended"),
-        "{}",
-        refused.message
-    );
+    let refused = database.refused("select * from tidegate.kind_remove('payout', drain => true)").await;
+    assert!(refused.message.contains("2 requests that have ended"), "{}", refused.message);
     let step = format!("{STEP}('payout', true, requests => true, queues => true, batch => 1)");
     assert_eq!(session.texts(&step).await, ["f 0 1 {} {}"]);
     assert_eq!(session.texts(&step).await, ["t 0 0 {payout} {}"]);
@@ -57,9 +44,7 @@ async fn results_and_keys_stay_unless_they_are_given_up() {
     let database = TestDatabase::unlimited().await;
     database.request_in("direct", "completed").await;
     let mut session = Session::open(&database).await;
-    session
-        .text("select id from tidegate.submit('direct', '{}', idempotency_key => 'k')")
-        .await;
+    session.text("select id from tidegate.submit('direct', '{}', idempotency_key => 'k')").await;
     database.execute("select tidegate.cancel_requests('direct')").await;
 
     let refused = database.refused("select * from tidegate.kind_remove('direct')").await;
@@ -84,14 +69,8 @@ async fn a_queue_that_another_kind_uses_stays() {
 
     let unknown = database.refused("select * from tidegate.kind_remove('nope')").await;
     assert_eq!(unknown.code, "TG002");
-    assert_eq!(
-        session.texts(&format!("{STEP}('one', queues => true)")).await,
-        ["t 0 0 {} {shared}"]
-    );
-    assert_eq!(
-        session.texts(&format!("{STEP}('two', queues => true)")).await,
-        ["t 0 0 {shared} {}"]
-    );
+    assert_eq!(session.texts(&format!("{STEP}('one', queues => true)")).await, ["t 0 0 {} {shared}"]);
+    assert_eq!(session.texts(&format!("{STEP}('two', queues => true)")).await, ["t 0 0 {shared} {}"]);
     let changes = "select distinct operation, row_key from tidegate.config_change where row_key in ('one', 'shared')
                    and operation = 'delete' order by 2";
     assert_eq!(session.texts(changes).await, ["delete one", "delete shared"]);
@@ -104,11 +83,7 @@ async fn a_queue_is_made_with_its_marks_and_removed_when_it_is_free() {
     let mut session = Session::open(&database).await;
     let add = "select subject, name, value from tidegate.queue_add('bulk', 'tx', per_seconds => 5, high_water => 10)";
 
-    let made = [
-        "queue bulk stage tx",
-        "queue bulk per_seconds 5",
-        "queue bulk high_water/low_water 10/5",
-    ];
+    let made = ["queue bulk stage tx", "queue bulk per_seconds 5", "queue bulk high_water/low_water 10/5"];
     assert_eq!(session.texts(add).await, made);
     assert_eq!(session.texts(add).await, NOTHING);
     for (arguments, word) in [
@@ -120,37 +95,21 @@ async fn a_queue_is_made_with_its_marks_and_removed_when_it_is_free() {
         ("null, 'tx'", "refused"),
         ("'other', null", "refused"),
     ] {
-        let refused = database
-            .refused(&format!("select * from tidegate.queue_add({arguments})"))
-            .await;
+        let refused = database.refused(&format!("select * from tidegate.queue_add({arguments})")).await;
         assert_eq!(refused.code, "TG007", "{arguments}: {}", refused.message);
         assert!(refused.message.contains(word), "{arguments}: {}", refused.message);
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.queue where name = 'other'")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.queue where name = 'other'").await, 0);
 
-    database
-        .execute("update tidegate.kind set tx_queue = 'bulk' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set tx_queue = 'bulk' where name = 'direct'").await;
     let used = database.refused("select tidegate.queue_remove('bulk')").await;
-    assert_eq!(
-        (&*used.code, &*used.message),
-        ("TG007", "queue \"bulk\" is used by direct")
-    );
+    assert_eq!((&*used.code, &*used.message), ("TG007", "queue \"bulk\" is used by direct"));
     submit_many(&database, "direct", 1).await;
-    database
-        .execute("update tidegate.kind set tx_queue = 'tx' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set tx_queue = 'tx' where name = 'direct'").await;
     let full = database.refused("select tidegate.queue_remove('bulk')").await;
     assert_eq!(full.code, "TG007");
     assert!(full.message.contains("holds requests"), "{}", full.message);
-    database
-        .execute("select tidegate.cancel_requests(queue => 'bulk')")
-        .await;
+    database.execute("select tidegate.cancel_requests(queue => 'bulk')").await;
     database.execute("select tidegate.queue_remove('bulk')").await;
     let unknown = database.refused("select tidegate.queue_remove('bulk')").await;
     assert_eq!(unknown.code, "TG005");

@@ -11,10 +11,7 @@ use tidegate::{
 use crate::support::{TestDatabase, eventually, submission};
 
 async fn narrow_store(database: &TestDatabase) -> Store {
-    let settings = PoolSettings {
-        connections_max: 2,
-        ..PoolSettings::default()
-    };
+    let settings = PoolSettings { connections_max: 2, ..PoolSettings::default() };
     Store::new(database::connect(&database.url, &settings).await.unwrap())
 }
 
@@ -67,9 +64,7 @@ async fn statements_one_after_the_other_use_one_connection() {
     }
     assert_eq!(database.number(SESSIONS).await, 1);
     // A connection that the server has closed fails one statement and no other.
-    database
-        .execute(&SESSIONS.replace("count(*)", "pg_terminate_backend(pid)"))
-        .await;
+    database.execute(&SESSIONS.replace("count(*)", "pg_terminate_backend(pid)")).await;
     eventually("the session ends", || async { database.number(SESSIONS).await == 0 }).await;
     let _ = store.submit(&submission("direct", &1.into())).await;
     store.submit(&submission("direct", &1.into())).await.unwrap();

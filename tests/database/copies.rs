@@ -25,11 +25,7 @@ const RESTORE: &str = "update tidegate.installation set table_oid = table_oid::b
 /// A database with one request for each of [`LEAVING`].
 async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     assert_eq!(database.store.notice_copy().await.unwrap(), None);
     database
         .execute(
@@ -75,14 +71,8 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
         (RESTORE, false),
         (RESTORE, true),
         // Of another database of the cluster, and of another cluster.
-        (
-            "update tidegate.installation set database_oid = database_oid::bigint - 1",
-            true,
-        ),
-        (
-            "update tidegate.installation set system_identifier = system_identifier - 1",
-            true,
-        ),
+        ("update tidegate.installation set database_oid = database_oid::bigint - 1", true),
+        ("update tidegate.installation set system_identifier = system_identifier - 1", true),
         ("select tidegate.quarantine('a rehearsal')", false),
     ] {
         let database = database().await;
@@ -91,10 +81,7 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
 
         if is_noticed {
             let quarantine = database.store.notice_copy().await.unwrap().expect(how);
-            assert!(
-                quarantine.because.contains("it is a copy: it was database "),
-                "{quarantine:?}"
-            );
+            assert!(quarantine.because.contains("it is a copy: it was database "), "{quarantine:?}");
             assert!(quarantine.quarantined_at.is_some(), "{quarantine:?}");
             assert_eq!(database.store.notice_copy().await.unwrap(), Some(quarantine));
         }
@@ -110,11 +97,7 @@ async fn a_copy_sends_nothing_until_it_is_adopted() {
         for words in [&["status"][..], &["explain", &waiting]] {
             let said = run(&database.url, words).await;
             assert!(said.status.success(), "{}", err(&said));
-            assert!(
-                out(&said).contains("nothing is sent from this database"),
-                "{}",
-                out(&said)
-            );
+            assert!(out(&said).contains("nothing is sent from this database"), "{}", out(&said));
         }
 
         let adopted = run(&database.url, &["adopt"]).await;
@@ -154,10 +137,7 @@ async fn quarantine_and_adopt_say_what_they_change_and_who_did_it() {
     let database = database().await;
     for (words, said) in [
         (&["adopt"][..], "was not quarantined"),
-        (
-            &["quarantine", "--reason", "a rehearsal"],
-            "quarantined: nothing is sent",
-        ),
+        (&["quarantine", "--reason", "a rehearsal"], "quarantined: nothing is sent"),
         (&["quarantine"], "nothing changed"),
         (&["adopt"], "it was quarantined: a rehearsal"),
         (&["adopt"], "was not quarantined"),

@@ -29,11 +29,7 @@ fn open_directory() -> TempDir {
 }
 
 fn options(directory: &Path) -> Options {
-    Options {
-        directory: directory.to_owned(),
-        durable: false,
-        keeper: None,
-    }
+    Options { directory: directory.to_owned(), durable: false, keeper: None }
 }
 
 fn start(directory: &Path) -> EmbeddedPostgres {
@@ -43,10 +39,7 @@ fn start(directory: &Path) -> EmbeddedPostgres {
 fn psql(server: &EmbeddedPostgres, database: &str, statement: &str) -> Command {
     let beside = server.bin().join("psql");
     let mut command = Command::new(if beside.is_file() { beside } else { "psql".into() });
-    command
-        .args(["-X", "-A", "-t", "-q"])
-        .arg(server.url(database))
-        .args(["-c", statement]);
+    command.args(["-X", "-A", "-t", "-q"]).arg(server.url(database)).args(["-c", statement]);
     command
 }
 
@@ -161,11 +154,7 @@ fn data_survives_a_stop_and_a_durable_server_syncs() {
     let server = start(directory.path());
     ask(&server, "postgres", "CREATE TABLE kept AS SELECT 7 AS n");
     drop(server);
-    let server = EmbeddedPostgres::start(&Options {
-        durable: true,
-        ..options(directory.path())
-    })
-    .expect("a server");
+    let server = EmbeddedPostgres::start(&Options { durable: true, ..options(directory.path()) }).expect("a server");
     assert_eq!(ask(&server, "postgres", "SELECT n FROM kept"), "7");
     assert_eq!(ask(&server, "postgres", "SHOW fsync"), "on");
     assert_eq!(ask(&server, "postgres", "SHOW full_page_writes"), "on");
@@ -197,10 +186,7 @@ fn many_who_start_at_once_get_one_server() {
             thread::spawn(move || start(&path))
         })
         .collect();
-    let servers: Vec<EmbeddedPostgres> = threads
-        .into_iter()
-        .map(|thread| thread.join().expect("a server"))
-        .collect();
+    let servers: Vec<EmbeddedPostgres> = threads.into_iter().map(|thread| thread.join().expect("a server")).collect();
     let pid = servers[0].postmaster_pid().expect("a running server");
     assert_eq!(servers[1].postmaster_pid(), Some(pid));
     for process in &mut processes {
@@ -248,10 +234,7 @@ fn a_session_that_outlives_its_server_delays_the_next_start() {
     let busy = "DO $$ DECLARE stop timestamptz := clock_timestamp() + interval '1.5 s'; \
                 BEGIN WHILE clock_timestamp() < stop LOOP END LOOP; END $$";
     let began = Instant::now();
-    let mut session = psql(&server, "postgres", busy)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("psql");
+    let mut session = psql(&server, "postgres", busy).stderr(Stdio::null()).spawn().expect("psql");
     wait_for("the session to be busy", || {
         let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'";
         ask(&server, "postgres", count) == "1"
@@ -315,10 +298,7 @@ fn a_directory_of_something_else_is_left_alone() {
     fs::create_dir(directory.path().join("data")).expect("a directory");
     fs::write(&file, "mine").expect("a file");
     let error = EmbeddedPostgres::start(&options(directory.path())).expect_err("a refusal");
-    assert!(
-        matches!(error, EmbeddedPostgresError::UnusableDirectory { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, EmbeddedPostgresError::UnusableDirectory { .. }), "{error}");
     assert_eq!(fs::read_to_string(&file).expect("the file"), "mine");
 }
 
@@ -359,15 +339,9 @@ fn a_directory_closed_to_the_server_is_named() {
 fn a_machine_without_postgres_is_told_what_to_install() {
     let nowhere = BinarySearch::default().find(None).expect_err("nothing to find");
     let empty = open_directory();
-    let misled = BinarySearch {
-        configured: Some(empty.path().to_owned()),
-        ..BinarySearch::from_environment()
-    };
+    let misled = BinarySearch { configured: Some(empty.path().to_owned()), ..BinarySearch::from_environment() };
     let misled = misled.find(None).expect_err("nothing to find");
-    assert!(matches!(
-        misled,
-        EmbeddedPostgresError::ConfiguredBinariesMissing { .. }
-    ));
+    assert!(matches!(misled, EmbeddedPostgresError::ConfiguredBinariesMissing { .. }));
     for message in [nowhere.to_string(), misled.to_string()] {
         for hint in [
             "apt-get install postgresql",

@@ -52,12 +52,7 @@ impl Pair {
         let owner = fs::metadata(primary.data()).unwrap();
         give(&data, owner.uid(), owner.gid());
         let standby = Cluster::start_in(directory).await;
-        primary
-            .execute(&[
-                "alter system set synchronous_standby_names = '*'",
-                "select pg_reload_conf()",
-            ])
-            .await;
+        primary.execute(&["alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"]).await;
         eventually("the standby is synchronous", || async {
             let mut session = primary.session().await;
             let synchronous = "select exists (select from pg_stat_replication where sync_state = 'sync')";
@@ -89,10 +84,7 @@ async fn copy(primary: &Cluster, data: &Path) {
     let [start, stop] = if sql::is_15_or_newer(&session) {
         ["pg_backup_start('standby', true)", "pg_backup_stop(false)"]
     } else {
-        [
-            "pg_start_backup('standby', true, false)",
-            "pg_stop_backup(false, false)",
-        ]
+        ["pg_start_backup('standby', true, false)", "pg_stop_backup(false, false)"]
     };
     // The log that the standby has not received is kept for it.
     let slot = "select pg_create_physical_replication_slot('standby', true)";
@@ -102,10 +94,7 @@ async fn copy(primary: &Cluster, data: &Path) {
     let label = sql::value(&mut session, &format!("select labelfile from {stop}")).await;
     fs::write(data.join("backup_label"), label).unwrap();
     fs::write(data.join("standby.signal"), "").unwrap();
-    let settings = format!(
-        "\nprimary_conninfo = '{}'\nprimary_slot_name = 'standby'\n",
-        primary.url("postgres")
-    );
+    let settings = format!("\nprimary_conninfo = '{}'\nprimary_slot_name = 'standby'\n", primary.url("postgres"));
     let file = data.join("postgresql.auto.conf");
     fs::write(&file, fs::read_to_string(&file).unwrap() + &settings).unwrap();
 }
@@ -114,9 +103,7 @@ async fn copy(primary: &Cluster, data: &Path) {
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
-    let without = ["pg_wal", "pg_replslot", "pg_stat_tmp"]
-        .iter()
-        .any(|name| from.ends_with(name));
+    let without = ["pg_wal", "pg_replslot", "pg_stat_tmp"].iter().any(|name| from.ends_with(name));
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name());
         if path.is_dir() && (!without || name == "archive_status") {
@@ -152,9 +139,7 @@ impl Frozen {
         frozen.stop(postmaster);
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let parent = stat
-                .rsplit_once(')')
-                .and_then(|(_, rest)| rest.split_whitespace().nth(1));
+            let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
             if parent == Some(&postmaster.to_string()) {
                 frozen.stop(entry.file_name().to_str().unwrap().parse().unwrap());
             }
@@ -191,10 +176,8 @@ impl Caller {
         let client = reqwest::Client::new();
         for key in 0.. {
             while !stop.is_cancelled() {
-                let posting = client
-                    .post(format!("{api}/v1/direct"))
-                    .header("idempotency-key", format!("\"{key}\""))
-                    .json(&key);
+                let posting =
+                    client.post(format!("{api}/v1/direct")).header("idempotency-key", format!("\"{key}\"")).json(&key);
                 if let Ok(answer) = posting.send().await
                     && answer.status().is_success()
                     && let Ok(body) = answer.json::<Value>().await
@@ -264,10 +247,7 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     let before = caller.accepted();
     pair.promote().await;
 
-    eventually("requests are accepted again", || async {
-        caller.accepted() > before + 100
-    })
-    .await;
+    eventually("requests are accepted again", || async { caller.accepted() > before + 100 }).await;
     let gap = caller.gap.lock().unwrap().0;
     eprintln!("the longest gap between two accepted submissions: {gap:?}");
     assert!(gap < GAP_MAX, "{gap:?}");
@@ -281,20 +261,12 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     })
     .await;
     let standby = pair.standby.url(DATABASE);
-    eventually("both listen at the new primary", || async {
-        number(&standby, LISTENING).await == 2
-    })
-    .await;
+    eventually("both listen at the new primary", || async { number(&standby, LISTENING).await == 2 }).await;
     stop.cancel();
     calling.await.unwrap();
     // Without `recover`: the worker claims again what was in flight, once the lease has run out.
     eventually("every request is completed", || async {
-        number(
-            &standby,
-            "select count(*) from tidegate.request where req_status <> 'completed'",
-        )
-        .await
-            == 0
+        number(&standby, "select count(*) from tidegate.request where req_status <> 'completed'").await == 0
     })
     .await;
     for words in [&["migrate", "--dry-run"][..], &["recover"], &["status"]] {
@@ -312,9 +284,7 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     while let Some(line) = log.next_line().await.unwrap() {
         lines.push(line);
     }
-    let changes = lines
-        .iter()
-        .filter(|line| line.contains("another server has become the primary"));
+    let changes = lines.iter().filter(|line| line.contains("another server has become the primary"));
     // One for the statements, and one for the listener.
     assert_eq!(changes.count(), 2, "{lines:#?}");
     drop(frozen);
@@ -324,10 +294,7 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
 async fn all_programs_go_on_with_the_standby_of_a_primary_that_was_killed() {
     fail_over(async |primary| {
         let server = Arc::clone(primary.server());
-        tokio::task::spawn_blocking(move || server.kill())
-            .await
-            .unwrap()
-            .unwrap();
+        tokio::task::spawn_blocking(move || server.kill()).await.unwrap().unwrap();
         None
     })
     .await;
@@ -342,10 +309,7 @@ async fn all_programs_go_on_with_the_standby_of_a_primary_that_answers_nothing_a
 async fn without_a_primary_a_program_names_every_server_and_why_it_is_none() {
     let pair = Pair::start().await;
     let server = Arc::clone(pair.primary.server());
-    tokio::task::spawn_blocking(move || server.kill())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(move || server.kill()).await.unwrap().unwrap();
 
     for words in [&["status"][..], &["migrate"], &["serve", "--listen", "127.0.0.1:0"]] {
         let refused = run(&pair.url(), words).await;

@@ -59,9 +59,8 @@ async fn every_pair_of_functions_runs_at_once_without_a_deadlock() {
     for _ in 0..4 {
         sessions.push(Session::open(&database).await);
     }
-    let mut pairs: Vec<_> = (ACTS.iter().enumerate())
-        .flat_map(|(at, one)| ACTS[at..].iter().map(move |two| (one, two)))
-        .collect();
+    let mut pairs: Vec<_> =
+        (ACTS.iter().enumerate()).flat_map(|(at, one)| ACTS[at..].iter().map(move |two| (one, two))).collect();
     let seed = rand::rng().random::<u64>();
     println!("seed {seed}");
     pairs.shuffle(&mut StdRng::seed_from_u64(seed));
@@ -102,9 +101,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
     let (database, mut shared) = stage(limits).await;
     if gates_flip {
         Arc::get_mut(&mut shared).unwrap().gates_flip = true;
-        database
-            .execute("update tidegate.gate set high_water = 24, low_water = 16")
-            .await;
+        database.execute("update tidegate.gate set high_water = 24, low_water = 16").await;
     }
     // Enough for a gate to close, whatever the actors draw: they may hold it by hand from the first round on.
     for _ in 0..if gates_flip { 4 } else { 1 } {
@@ -143,20 +140,14 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
     if losses {
         database.execute("select tidegate.recover(100000)").await;
         for queue in ["tx", "readiness"] {
-            database
-                .execute(&format!("select tidegate.remove_stray_messages('{queue}', 100000)"))
-                .await;
+            database.execute(&format!("select tidegate.remove_stray_messages('{queue}', 100000)")).await;
         }
     }
     settle_down(&database).await;
-    let ended = database
-        .number("select count(*) from tidegate.request where finished_at is not null")
-        .await;
+    let ended = database.number("select count(*) from tidegate.request where finished_at is not null").await;
     assert!(ended > campaign(16, 100), "only {ended} requests came to their end");
     if gates_flip {
-        let flips = database
-            .number("select count(*) from tidegate.gate_event where cause like '%mark'")
-            .await;
+        let flips = database.number("select count(*) from tidegate.gate_event where cause like '%mark'").await;
         assert!(flips > campaign(0, 3), "only {flips} flips");
     }
 }
@@ -187,17 +178,10 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
     let ids = submit_many(&database, "direct", 3).await;
     let mut session = Session::open(&database).await;
     for id in &ids {
-        session
-            .texts(&format!("select outcome from tidegate.respond('1', id => '{id}')"))
-            .await;
+        session.texts(&format!("select outcome from tidegate.respond('1', id => '{id}')")).await;
     }
     let mut editor = Session::begin(&database).await;
-    editor
-        .execute(&format!(
-            "update tidegate.request set submitter = 'me' where id = '{}'",
-            ids[1]
-        ))
-        .await;
+    editor.execute(&format!("update tidegate.request set submitter = 'me' where id = '{}'", ids[1])).await;
 
     // Waiting here with the first request's row locked, it would meet a settle that goes the other way.
     let sweep = session.start("select tidegate.sweep_inbox()");
@@ -209,9 +193,7 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
 async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_requests() {
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 3).await;
-    database
-        .execute("delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()")
-        .await;
+    database.execute("delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()").await;
 
     // A claim could take the messages that recovery makes, and wait for rows that earlier sessions have locked.
     let mut recovery = Session::begin(&database).await;
@@ -219,18 +201,14 @@ async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_re
     let mut sweep = Session::open(&database).await;
     let expire = "select expired from tidegate.expire_by_deadline()";
     assert_eq!(sweep.text(expire).await, "0", "recovery is at it");
-    let operator = Session::open(&database)
-        .await
-        .start(&format!("select id from tidegate.fail_tx('{{{}}}')", ids[2]));
+    let operator = Session::open(&database).await.start(&format!("select id from tidegate.fail_tx('{{{}}}')", ids[2]));
     until_blocked(&database, 1).await;
     recovery.commit().await;
     assert_eq!(operator.finish().await.1, [ids[2].to_string()]);
 
     let mut sweep = Session::begin(&database).await;
     assert_eq!(sweep.text(expire).await, "2");
-    let recovery = Session::open(&database)
-        .await
-        .start("select reset + ended + rebuilt from tidegate.recover()");
+    let recovery = Session::open(&database).await.start("select reset + ended + rebuilt from tidegate.recover()");
     until_blocked(&database, 1).await;
     sweep.commit().await;
     assert_eq!(recovery.finish().await.1, ["0"]);
@@ -258,10 +236,9 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_d
         let held = session.claim(queue, 2).await;
         let at_once = "array_fill(interval '0', array[2])";
         let statement = match act {
-            "settle_snooze" => format!(
-                "select count(*) from tidegate.settle_snooze({}, {at_once}, {errors})",
-                leases(&held)
-            ),
+            "settle_snooze" => {
+                format!("select count(*) from tidegate.settle_snooze({}, {at_once}, {errors})", leases(&held))
+            }
             "settle_retry" => format!(
                 "select count(*) from tidegate.settle_retry({}, {errors}, {at_once}, array[false, true])",
                 leases(&held)
@@ -273,19 +250,13 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_d
             }
         };
 
-        session
-            .execute("update tidegate.gate set state = 'too_many_requests'")
-            .await;
+        session.execute("update tidegate.gate set state = 'too_many_requests'").await;
         let mut other = Session::begin(&database).await;
         let key = |sort| format!("tidegate.queue_lock_key('{queue}', '{sort}')");
-        other
-            .execute(&format!("select pg_advisory_xact_lock({})", key("watermark")))
-            .await;
+        other.execute(&format!("select pg_advisory_xact_lock({})", key("watermark"))).await;
         let running = session.start(&statement);
         until_blocked(&database, 1).await;
-        let free = other
-            .text(&format!("select pg_try_advisory_xact_lock({})", key("drain")))
-            .await;
+        let free = other.text(&format!("select pg_try_advisory_xact_lock({})", key("drain"))).await;
         assert_eq!(free, "t", "{act} drains first");
         other.rollback().await;
         running.finish().await;

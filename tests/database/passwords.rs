@@ -38,49 +38,14 @@ async fn a_password_comes_from_a_variable_or_a_file_and_is_in_no_message() {
         (url(""), ("PGPASSFILE", file(".pgpass")), vec![], None),
         (url(""), ("HOME", file("")), vec![], None),
         (String::new(), ("DATABASE_URL_FILE", file("url")), vec![], None),
-        (
-            String::new(),
-            none.clone(),
-            vec!["--database-url-file".to_owned(), file("url")],
-            None,
-        ),
-        (
-            url(&format!(":{PASSWORD}")),
-            ("DATABASE_URL_FILE", file("wrong")),
-            vec![],
-            None,
-        ),
+        (String::new(), none.clone(), vec!["--database-url-file".to_owned(), file("url")], None),
+        (url(&format!(":{PASSWORD}")), ("DATABASE_URL_FILE", file("wrong")), vec![], None),
         (url(""), none.clone(), vec![], Some("password")),
-        (
-            url(""),
-            ("PGPASSWORD", format!("{PASSWORD}-of-long-ago")),
-            vec![],
-            Some(refused),
-        ),
-        (
-            String::new(),
-            ("DATABASE_URL_FILE", file("wrong")),
-            vec![],
-            Some(refused),
-        ),
-        (
-            String::new(),
-            ("DATABASE_URL_FILE", file("empty")),
-            vec![],
-            Some("no database URL in the file"),
-        ),
-        (
-            String::new(),
-            ("DATABASE_URL_FILE", file("missing")),
-            vec![],
-            Some("No such file"),
-        ),
-        (
-            format!("{}?sslpassword={PASSWORD}", url("")),
-            none.clone(),
-            vec![],
-            Some("password"),
-        ),
+        (url(""), ("PGPASSWORD", format!("{PASSWORD}-of-long-ago")), vec![], Some(refused)),
+        (String::new(), ("DATABASE_URL_FILE", file("wrong")), vec![], Some(refused)),
+        (String::new(), ("DATABASE_URL_FILE", file("empty")), vec![], Some("no database URL in the file")),
+        (String::new(), ("DATABASE_URL_FILE", file("missing")), vec![], Some("No such file")),
+        (format!("{}?sslpassword={PASSWORD}", url("")), none.clone(), vec![], Some("password")),
     ] {
         let mut command = tidegate(&given);
         for name in ["PGPASSWORD", "PGPASSFILE", "DATABASE_URL_FILE"] {
@@ -97,11 +62,7 @@ async fn a_password_comes_from_a_variable_or_a_file_and_is_in_no_message() {
             .unwrap();
 
         let said = out(&ran) + &err(&ran);
-        assert_eq!(
-            ran.status.success(),
-            failure.is_none(),
-            "{variable:?} {arguments:?}: {said}"
-        );
+        assert_eq!(ran.status.success(), failure.is_none(), "{variable:?} {arguments:?}: {said}");
         assert!(said.contains(failure.unwrap_or("would apply")), "{variable:?}: {said}");
         assert!(!said.contains("hunter2"), "{variable:?} {arguments:?}: {said}");
     }

@@ -32,14 +32,9 @@ impl Pooler {
             return None;
         };
         let server: PgConnectOptions = database.url.parse().unwrap();
-        let host = server
-            .get_socket()
-            .map_or_else(|| server.get_host().to_owned(), |path| path.display().to_string());
+        let host = server.get_socket().map_or_else(|| server.get_host().to_owned(), |path| path.display().to_string());
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let directory = tempfile::Builder::new()
-            .permissions(PermissionsExt::from_mode(0o755))
-            .tempdir()
-            .unwrap();
+        let directory = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
         let settings = directory.path().join("pgbouncer.ini");
         std::fs::write(
             &settings,
@@ -71,18 +66,11 @@ impl Pooler {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        eventually("it listens", || async {
-            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok()
-        })
-        .await;
+        eventually("it listens", || async { tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() }).await;
         Some(Self {
             _process: process,
             _directory: directory,
-            url: format!(
-                "postgres://{}@127.0.0.1:{port}/{}?sslmode=disable",
-                server.get_username(),
-                database.name
-            ),
+            url: format!("postgres://{}@127.0.0.1:{port}/{}?sslmode=disable", server.get_username(), database.name),
         })
     }
 }
@@ -96,12 +84,7 @@ async fn a_pooler_that_takes_no_settings_is_worked_through_with_one_warning() {
     for words in [&["submit", "direct"][..], &["status"], &["doctor"]] {
         let ran = run(&pooler.url, words).await;
         assert_eq!(ran.status.code(), Some(0), "{words:?}: {}", err(&ran));
-        assert_eq!(
-            err(&ran).matches("takes no settings").count(),
-            1,
-            "{words:?}: {}",
-            err(&ran)
-        );
+        assert_eq!(err(&ran).matches("takes no settings").count(), 1, "{words:?}: {}", err(&ran));
         assert!(err(&ran).contains("default_transaction_isolation"), "{}", err(&ran));
     }
 }
@@ -152,13 +135,7 @@ async fn where_listen_is_not_its_own_a_node_polls_and_says_so_once() {
             })
             .await;
         }
-        let waited = reqwest::Client::new()
-            .post(&url)
-            .header("prefer", "wait=1")
-            .json(&1)
-            .send()
-            .await
-            .unwrap();
+        let waited = reqwest::Client::new().post(&url).header("prefer", "wait=1").json(&1).send().await.unwrap();
         assert_eq!(waited.status(), 202);
         node.kill().await.unwrap();
         while let Some(line) = log.next_line().await.unwrap() {

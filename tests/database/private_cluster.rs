@@ -26,11 +26,7 @@ impl Cluster {
     /// An empty directory for a cluster, in memory if there is a file system for it.
     pub fn directory() -> TempDir {
         let memory = Path::new("/dev/shm");
-        let above = if memory.is_dir() {
-            memory.to_owned()
-        } else {
-            std::env::temp_dir()
-        };
+        let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         // PostgreSQL runs as another account when this process is root.
         tempfile::Builder::new()
             .prefix("tidegate-test-")
@@ -48,10 +44,7 @@ impl Cluster {
             keeper: Some(vec![KEEPER.into(), "embedded-postgres-keeper".into(), path.into()]),
         };
         let server = tokio::task::spawn_blocking(move || EmbeddedPostgres::start(&options));
-        Self {
-            server: Some(Arc::new(server.await.unwrap().unwrap())),
-            directory,
-        }
+        Self { server: Some(Arc::new(server.await.unwrap().unwrap())), directory }
     }
 
     pub fn server(&self) -> &Arc<EmbeddedPostgres> {

@@ -97,11 +97,7 @@ impl Plain {
         let superuser = cluster.url("plain");
         let owner = superuser.replace("tidegate@", "plain@");
         assert_ne!(owner, superuser);
-        Self {
-            cluster,
-            owner,
-            superuser,
-        }
+        Self { cluster, owner, superuser }
     }
 
     async fn as_superuser(&self, sql: &str) {
@@ -119,39 +115,21 @@ async fn an_owner_without_other_rights_installs_upgrades_and_works() {
     let plain = Plain::new("").await;
     let url = &plain.owner;
     migrated(url, &[]).await;
-    for words in [
-        &["init", "--example", "relayer"][..],
-        &["submit", "direct"],
-        &["recover"],
-        &["doctor"],
-    ] {
+    for words in [&["init", "--example", "relayer"][..], &["submit", "direct"], &["recover"], &["doctor"]] {
         let ran = run(url, words).await;
         assert!(ran.status.success(), "{words:?}: {}", err(&ran));
     }
     // The group roles could not be made. When a DBA has made them, they get their rights.
     assert_eq!(migrated(url, &[]).await, "the database is up to date\n");
-    plain
-        .as_superuser("create role tidegate_api nologin; create role tidegate_reader nologin")
-        .await;
-    assert!(
-        plain
-            .value(CHANGES)
-            .await
-            .contains("role tidegate_api is not of this version")
-    );
-    assert!(
-        migrated(url, &["--roles", "existing"])
-            .await
-            .contains("applied functions")
-    );
+    plain.as_superuser("create role tidegate_api nologin; create role tidegate_reader nologin").await;
+    assert!(plain.value(CHANGES).await.contains("role tidegate_api is not of this version"));
+    assert!(migrated(url, &["--roles", "existing"]).await.contains("applied functions"));
     assert_eq!(plain.value(CHANGES).await, "none");
     let may = "select has_function_privilege('tidegate_api', 'tidegate.cancel(uuid)', 'execute')::text";
     assert_eq!(plain.value(may).await, "true");
 
     // As if all of it had been another version's.
-    plain
-        .as_superuser("update tidegate.schema_state set fingerprint = ''")
-        .await;
+    plain.as_superuser("update tidegate.schema_state set fingerprint = ''").await;
     assert!(migrated(url, &[]).await.contains("applied functions"));
     assert_eq!(plain.value(CHANGES).await, "none");
     let superusers = "select count(*)::text from pg_proc as p join pg_roles as r on r.oid = p.proowner
@@ -165,14 +143,9 @@ async fn an_owner_who_may_make_roles_makes_them_unless_told_not_to() {
     let roles = "select coalesce(string_agg(rolname, ' ' order by rolname), 'none') from pg_roles where rolname like 'tidegate\\_%'";
     migrated(&plain.owner, &["--roles", "existing"]).await;
     assert_eq!(plain.value(roles).await, "none");
-    plain
-        .as_superuser("update tidegate.schema_state set fingerprint = ''")
-        .await;
+    plain.as_superuser("update tidegate.schema_state set fingerprint = ''").await;
     migrated(&plain.owner, &[]).await;
-    assert_eq!(
-        plain.value(roles).await,
-        "tidegate_admin tidegate_api tidegate_node tidegate_reader tidegate_worker"
-    );
+    assert_eq!(plain.value(roles).await, "tidegate_admin tidegate_api tidegate_node tidegate_reader tidegate_worker");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,14 +163,9 @@ async fn a_schema_of_another_owner_is_refused() {
 async fn a_schema_of_pgmq_without_the_right_to_make_queues_is_refused_with_the_grants() {
     let plain = Plain::new("").await;
     migrated(&plain.superuser, &[]).await;
-    plain
-        .as_superuser("drop schema tidegate cascade; drop schema tidegate_internal cascade")
-        .await;
+    plain.as_superuser("drop schema tidegate cascade; drop schema tidegate_internal cascade").await;
     let why = refused(&plain.owner, &[]).await;
-    assert!(
-        why.contains("schema pgmq belongs to tidegate, and is no extension"),
-        "{why}"
-    );
+    assert!(why.contains("schema pgmq belongs to tidegate, and is no extension"), "{why}");
     // As a provider's extension would be.
     plain
         .as_superuser(
@@ -217,9 +185,7 @@ async fn a_schema_of_pgmq_without_the_right_to_make_queues_is_refused_with_the_g
 async fn a_prepared_transaction_that_keeps_locks_is_named() {
     let plain = Plain::new("").await;
     migrated(&plain.owner, &[]).await;
-    plain
-        .as_superuser("update tidegate.schema_state set fingerprint = ''")
-        .await;
+    plain.as_superuser("update tidegate.schema_state set fingerprint = ''").await;
     let left = "begin; lock table tidegate.request in row exclusive mode; prepare transaction 'forgotten'";
     plain.as_superuser(left).await;
     let (mut migrating, mut lines) = migrating(&plain.owner);
@@ -390,18 +356,8 @@ async fn a_later_build_is_replaced_only_on_demand() {
         "{why}"
     );
     assert!(why.contains("build 1000"));
-    assert_eq!(
-        database
-            .text("select fingerprint from tidegate.schema_state")
-            .await
-            .as_deref(),
-        Some("later")
-    );
-    assert!(
-        migrated(&database.url, &["--downgrade"])
-            .await
-            .contains("applied functions")
-    );
+    assert_eq!(database.text("select fingerprint from tidegate.schema_state").await.as_deref(), Some("later"));
+    assert!(migrated(&database.url, &["--downgrade"]).await.contains("applied functions"));
     assert_eq!(
         database.text("select build from tidegate.schema_state").await,
         Some(tidegate::schema::build().to_string())

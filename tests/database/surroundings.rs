@@ -77,12 +77,7 @@ async fn live(database: &TestDatabase) {
     ] {
         let ran = run(&database.url, words).await;
         // Some of them find the edits above worth a word; none has an error of its own.
-        assert!(
-            !err(&ran).contains("tidegate:"),
-            "{words:?}: {}{}",
-            out(&ran),
-            err(&ran)
-        );
+        assert!(!err(&ran).contains("tidegate:"), "{words:?}: {}{}", out(&ran), err(&ran));
     }
 }
 
@@ -188,12 +183,7 @@ async fn programs_have_timeouts_of_their_own() {
 
     first.execute("drop event trigger slowly").await;
     first.execute(&set_timeouts(1)).await;
-    for words in [
-        &["init", "--example", "relayer"][..],
-        &["submit", "direct"],
-        &["recover"],
-        &["doctor"],
-    ] {
+    for words in [&["init", "--example", "relayer"][..], &["submit", "direct"], &["recover"], &["doctor"]] {
         let ran = run(&database.url, words).await;
         assert!(ran.status.success(), "{words:?}: {}", err(&ran));
     }
@@ -204,11 +194,7 @@ async fn migrate_refuses_a_database_of_another_encoding_before_it_changes_anythi
     let database = TestDatabase::in_latin1().await;
     let refused = run(&database.url, &["migrate"]).await;
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        err(&refused).contains("nothing was changed: the database's encoding is LATIN1"),
-        "{}",
-        err(&refused)
-    );
+    assert!(err(&refused).contains("nothing was changed: the database's encoding is LATIN1"), "{}", err(&refused));
     let schemas = "select count(*) from pg_namespace where nspname in ('tidegate', 'pgmq', 'tidegate_internal')";
     assert_eq!(database.number(schemas).await, 0);
 }
@@ -221,9 +207,7 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
         "update tidegate.kind set deadline = deadline where name = 'direct'",
     ] {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute("update tidegate.schema_state set fingerprint = 'that of another version'")
-            .await;
+        database.execute("update tidegate.schema_state set fingerprint = 'that of another version'").await;
         // Where a migration of tables would be waiting.
         let mut holder = Session::begin(&database).await;
         holder.texts(held).await;
@@ -248,10 +232,7 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
             }
         }
         assert_eq!(
-            database
-                .text("select fingerprint from tidegate.schema_state")
-                .await
-                .as_deref(),
+            database.text("select fingerprint from tidegate.schema_state").await.as_deref(),
             Some("that of another version")
         );
 
@@ -303,11 +284,7 @@ async fn what_a_killed_program_has_asked_ends_though_what_it_waits_for_does_not(
     let database = TestDatabase::new().await;
     let mut holder = Session::begin(&database).await;
     holder.execute("lock table tidegate.request in exclusive mode").await;
-    let mut killed = tidegate(&database.url)
-        .args(["submit", "direct"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut killed = tidegate(&database.url).args(["submit", "direct"]).stdout(Stdio::null()).spawn().unwrap();
     until_blocked(&database, 1).await;
 
     killed.kill().await.unwrap();

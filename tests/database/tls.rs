@@ -39,10 +39,7 @@ impl Root {
         let mut parameters = CertificateParams::default();
         parameters.distinguished_name.push(DnType::CommonName, name);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self {
-            certificate: parameters.self_signed(&key).unwrap(),
-            key,
-        }
+        Self { certificate: parameters.self_signed(&key).unwrap(), key }
     }
 
     /// A certificate with this common name and address, and its key.
@@ -50,10 +47,7 @@ impl Root {
         let key = KeyPair::generate().unwrap();
         let mut parameters = CertificateParams::default();
         parameters.distinguished_name.push(DnType::CommonName, name);
-        parameters.subject_alt_names = address
-            .map(|address| SanType::IpAddress(address.into()))
-            .into_iter()
-            .collect();
+        parameters.subject_alt_names = address.map(|address| SanType::IpAddress(address.into())).into_iter().collect();
         let certificate = parameters.signed_by(&key, &self.certificate, &self.key).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
@@ -73,14 +67,10 @@ impl TlsServer {
         let cluster = Cluster::start().await;
         static STARTED: AtomicU8 = AtomicU8::new(0);
         // Every cluster has the same port, and addresses of its own.
-        let ([_, _, high, low], network) = (
-            std::process::id().to_be_bytes(),
-            2 * STARTED.fetch_add(1, Ordering::Relaxed),
-        );
-        let (address, other_address) = (
-            Ipv4Addr::new(127, 100 + network, high, low),
-            Ipv4Addr::new(127, 101 + network, high, low),
-        );
+        let ([_, _, high, low], network) =
+            (std::process::id().to_be_bytes(), 2 * STARTED.fetch_add(1, Ordering::Relaxed));
+        let (address, other_address) =
+            (Ipv4Addr::new(127, 100 + network, high, low), Ipv4Addr::new(127, 101 + network, high, low));
         let root = Root::new("a root");
         let (certificate, key) = root.sign("a database", Some(address));
         let data = cluster.data();
@@ -123,12 +113,7 @@ impl TlsServer {
         ] {
             fs::write(files.path().join(name), text).unwrap();
         }
-        Self {
-            cluster,
-            files,
-            address,
-            other_address,
-        }
+        Self { cluster, files, address, other_address }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -141,10 +126,7 @@ impl TlsServer {
     }
 
     fn verified_url(&self) -> String {
-        self.url(&format!(
-            "sslmode=verify-full&sslrootcert={}",
-            self.file("root.crt").display()
-        ))
+        self.url(&format!("sslmode=verify-full&sslrootcert={}", self.file("root.crt").display()))
     }
 }
 
@@ -164,11 +146,7 @@ async fn every_program_works_with_a_server_that_takes_tls_only_and_checks_its_ce
 
     let migrated = run(&url, &["migrate"]).await;
     assert!(migrated.status.success(), "{}", err(&migrated));
-    assert!(
-        err(&migrated).contains("role tidegate_api is missing and owner may not create it"),
-        "{}",
-        err(&migrated)
-    );
+    assert!(err(&migrated).contains("role tidegate_api is missing and owner may not create it"), "{}", err(&migrated));
     let initialised = run(&url, &["init", "--example", "relayer"]).await;
     assert!(initialised.status.success(), "{}", err(&initialised));
     let (_node, api) = serve(&url, &[]).await;
@@ -184,11 +162,7 @@ async fn every_program_works_with_a_server_that_takes_tls_only_and_checks_its_ce
     for (sessions, count) in [(listening, 2), (plain, 0)] {
         eventually("the node and the worker listen with TLS", || async {
             let mut session = server.cluster.session().await;
-            sqlx::query_scalar::<_, i64>(sessions)
-                .fetch_one(&mut session)
-                .await
-                .unwrap()
-                == count
+            sqlx::query_scalar::<_, i64>(sessions).fetch_one(&mut session).await.unwrap() == count
         })
         .await;
     }
@@ -199,43 +173,28 @@ async fn every_program_works_with_a_server_that_takes_tls_only_and_checks_its_ce
     .await;
     worker.stop().await;
     let recovered = run(&url, &["recover"]).await;
-    assert_eq!(
-        recovered.status.code(),
-        Some(0),
-        "{}{}",
-        out(&recovered),
-        err(&recovered)
-    );
+    assert_eq!(recovered.status.code(), Some(0), "{}{}", out(&recovered), err(&recovered));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
     let server = TlsServer::start().await;
-    let by_another_name = server
-        .verified_url()
-        .replace(&server.address.to_string(), &server.other_address.to_string());
+    let by_another_name = server.verified_url().replace(&server.address.to_string(), &server.other_address.to_string());
     let without_tls = TestDatabase::new().await;
     let (root, other_root) = (server.file("root.crt"), server.file("other-root.crt"));
     let as_superuser = |client: &str| {
-        let (certificate, key) = (
-            server.file(&format!("{client}.crt")),
-            server.file(&format!("{client}.key")),
-        );
+        let (certificate, key) = (server.file(&format!("{client}.crt")), server.file(&format!("{client}.key")));
         let parameters = format!(
             "sslmode=verify-full&sslrootcert={}&sslcert={}&sslkey={}",
             root.display(),
             certificate.display(),
             key.display()
         );
-        server
-            .url(&parameters)
-            .replace(&format!("owner:{PASSWORD}"), "tidegate")
+        server.url(&parameters).replace(&format!("owner:{PASSWORD}"), "tidegate")
     };
     let without = |parameters: &[&str]| {
         let url = as_superuser("client");
-        let kept = url
-            .split('&')
-            .filter(|part| !parameters.iter().any(|name| part.starts_with(name)));
+        let kept = url.split('&').filter(|part| !parameters.iter().any(|name| part.starts_with(name)));
         kept.collect::<Vec<_>>().join("&")
     };
     for (url, sentence) in [
@@ -243,16 +202,10 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
             server.url(&format!("sslmode=verify-full&sslrootcert={}", other_root.display())),
             "no trusted root has signed the server's certificate",
         ),
-        (
-            server.url("sslmode=verify-ca"),
-            "name the file of its root with sslrootcert",
-        ),
+        (server.url("sslmode=verify-ca"), "name the file of its root with sslrootcert"),
         (by_another_name.clone(), "the server's certificate is for other hosts"),
         // The driver compares names here, too.
-        (
-            by_another_name.replace("verify-full", "verify-ca"),
-            "connect to a host that it names",
-        ),
+        (by_another_name.replace("verify-full", "verify-ca"), "connect to a host that it names"),
         (
             server.url("sslmode=verify-full&sslrootcert=/nowhere/root.crt"),
             "sslrootcert names the file /nowhere/root.crt, which cannot be read",
@@ -262,30 +215,13 @@ async fn a_server_that_is_not_the_right_one_is_refused_with_what_to_do() {
             "the server may take this user with TLS only: set sslmode=verify-full and sslrootcert",
         ),
         (format!("{}?sslmode=require", without_tls.url), "the server has no TLS"),
-        (
-            as_superuser("other-client"),
-            "name a certificate that its ssl_ca_file has signed with sslcert and sslkey",
-        ),
-        (
-            without(&["sslcert", "sslkey"]),
-            "connection requires a valid client certificate: name a certificate",
-        ),
+        (as_superuser("other-client"), "name a certificate that its ssl_ca_file has signed with sslcert and sslkey"),
+        (without(&["sslcert", "sslkey"]), "connection requires a valid client certificate: name a certificate"),
         (without(&["sslkey"]), "user auth key and certs must be given together"),
-        (
-            as_superuser("owner"),
-            "the common name of the certificate in sslcert has to be the user's name",
-        ),
+        (as_superuser("owner"), "the common name of the certificate in sslcert has to be the user's name"),
     ] {
-        assert!(
-            GUIDE.contains(&sentence.replace("/nowhere/root.crt", "…")),
-            "{sentence}"
-        );
-        for words in [
-            &["migrate", "--dry-run"][..],
-            &["status"],
-            &["recover"],
-            &["serve", "--listen", "127.0.0.1:0"],
-        ] {
+        assert!(GUIDE.contains(&sentence.replace("/nowhere/root.crt", "…")), "{sentence}");
+        for words in [&["migrate", "--dry-run"][..], &["status"], &["recover"], &["serve", "--listen", "127.0.0.1:0"]] {
             let refused = run(&url, words).await;
             assert_eq!(refused.status.code(), Some(1), "{url} {words:?}: {}", out(&refused));
             assert!(err(&refused).contains(sentence), "{url} {words:?}: {}", err(&refused));

@@ -88,9 +88,7 @@ async fn answers_seen_lately_say_how_long_the_next_takes() {
     assert_eq!(told(&database, "retry_after_seconds").await, 5);
     assert_eq!(told(&database, "predicted_seconds").await, 5);
 
-    database
-        .execute("select tidegate.cancel(id) from tidegate.request")
-        .await;
+    database.execute("select tidegate.cancel(id) from tidegate.request").await;
 
     // In flight for 4.5 s: another of those that took longer than that.
     database.request_in("direct", "receipt_received").await;
@@ -125,9 +123,7 @@ async fn what_was_observed_too_long_ago_counts_no_more() {
     database.submit("direct").await;
     assert_eq!(told(&database, "retry_after_seconds").await, 5);
 
-    database
-        .execute("update tidegate.kind_pace set observed_at = observed_at - interval '11 s'")
-        .await;
+    database.execute("update tidegate.kind_pace set observed_at = observed_at - interval '11 s'").await;
 
     assert_eq!(told(&database, "retry_after_seconds").await, 3);
 }
@@ -148,9 +144,7 @@ async fn moves(database: &TestDatabase, begins: i32, seconds: i32, per_second: i
 
 /// A column of what was observed of `tx`, as text.
 async fn pace(database: &TestDatabase, what: &str) -> Option<String> {
-    database
-        .text(&format!("select {what} from tidegate.queue_pace where queue = 'tx'"))
-        .await
+    database.text(&format!("select {what} from tidegate.queue_pace where queue = 'tx'")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,9 +152,7 @@ async fn a_queue_is_as_fast_as_its_backlog_was_seen_to_move_and_idle_time_tells_
     let database = observed().await;
     moves(&database, 0, 20, 0).await;
     assert_eq!(pace(&database, "per_second").await, None);
-    database
-        .execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[500]))")
-        .await;
+    database.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[500]))").await;
 
     moves(&database, 20, 4, 4).await;
     assert_eq!(pace(&database, "per_second").await, None, "seen for too short");
@@ -177,28 +169,19 @@ async fn a_queue_is_as_fast_as_its_backlog_was_seen_to_move_and_idle_time_tells_
         .await;
     assert_told(&database, "eta_p50_ms", 116_000..=117_500).await;
     // Faster than configured is not believed.
-    database
-        .execute("update tidegate.queue_pace set per_second = 40 where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.queue_pace set per_second = 40 where queue = 'tx'").await;
     assert_told(&database, "eta_p50_ms", 49_000..=49_600).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standstill_is_noticed_makes_later_and_does_not_slow_the_pace_afterwards() {
     let database = observed().await;
-    database
-        .execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[900]))")
-        .await;
+    database.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[900]))").await;
     moves(&database, 0, 12, 10).await;
     assert_eq!(pace(&database, "still_since").await, None);
 
     moves(&database, 12, 30, 0).await;
-    assert_eq!(
-        pace(&database, "extract(epoch from observed_at - still_since)::int")
-            .await
-            .as_deref(),
-        Some("30")
-    );
+    assert_eq!(pace(&database, "extract(epoch from observed_at - still_since)::int").await.as_deref(), Some("30"));
     moves(&database, 42, 8, 10).await;
 
     assert_eq!(pace(&database, "still_since").await, None);
@@ -225,10 +208,7 @@ async fn while_nothing_moves_callers_are_told_ever_later() {
         assert!(seconds > last && seconds <= 300, "{still}: {seconds}");
         // Nine standstills in ten that lasted so long end within less than four times as long again.
         let p90 = told(&database, "eta_p90_ms").await;
-        assert!(
-            p90 > 3500 * still && 10 * p90 < 37_000 * still + 40_000,
-            "{still}: {p90}"
-        );
+        assert!(p90 > 3500 * still && 10 * p90 < 37_000 * still + 40_000, "{still}: {p90}");
         last = seconds;
     }
 
@@ -239,10 +219,7 @@ async fn while_nothing_moves_callers_are_told_ever_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_outlives_its_nominal_time_is_asked_for_ever_later() {
     // Polls that come when they were told to, of a downstream that takes 30 s instead of 2 s.
-    for (eta, polls) in [
-        ("nominal", vec![3, 6, 12, 24, 48]),
-        ("observed", vec![3, 6, 12, 24, 48]),
-    ] {
+    for (eta, polls) in [("nominal", vec![3, 6, 12, 24, 48]), ("observed", vec![3, 6, 12, 24, 48])] {
         let database = observed().await;
         database
             .execute(&format!(
@@ -288,9 +265,7 @@ async fn many_submitted_at_once_are_told_in_order_what_each_alone_would_be() {
     let database = observed().await;
     answered_in_three_to_five_seconds(&database).await;
 
-    database
-        .execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[777]))")
-        .await;
+    database.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[777]))").await;
 
     assert_eq!(
         database
@@ -320,21 +295,11 @@ fn the_cheapest_poll_costs_no_more_than_any_other_second() {
 
     for_all(40, &(times, 1_u32..6000), |(times, cost)| {
         let array = times.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let chosen = database.value(&format!(
-            "select tidegate.cheapest_poll(array[{array}]::float8[], {cost}, 0, 1, 300)"
-        ));
+        let chosen =
+            database.value(&format!("select tidegate.cheapest_poll(array[{array}]::float8[], {cost}, 0, 1, 300)"));
         let chosen: i64 = chosen.parse().unwrap();
         let costs = |second: i64| -> i64 {
-            times
-                .iter()
-                .map(|time| {
-                    if second * 1000 >= *time {
-                        second * 1000 - time
-                    } else {
-                        i64::from(cost)
-                    }
-                })
-                .sum()
+            times.iter().map(|time| if second * 1000 >= *time { second * 1000 - time } else { i64::from(cost) }).sum()
         };
         // Never before the first of them, which would only put the question off.
         let first = (times.iter().min().unwrap() + 999) / 1000;
@@ -369,9 +334,7 @@ fn jitter_makes_whole_seconds_never_earlier_and_never_later_than_allowed() {
 async fn the_view_of_all_requests_tells_each_what_a_poll_would() {
     let database = observed().await;
     answered_in_three_to_five_seconds(&database).await;
-    database
-        .execute("update tidegate.queue set per_seconds = null where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = null where name = 'tx'").await;
     for (kind, status) in [
         ("direct", "receipt_received"),
         ("input_proof", "tx_in_flight"),
@@ -381,9 +344,7 @@ async fn the_view_of_all_requests_tells_each_what_a_poll_would() {
     ] {
         database.request_in(kind, status).await;
     }
-    database
-        .execute("update tidegate.queue set per_seconds = 3 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 3 where name = 'tx'").await;
     for kind in ["direct", "public_decrypt", "input_proof", "direct"] {
         database.submit(kind).await;
     }

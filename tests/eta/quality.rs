@@ -4,11 +4,7 @@ use crate::support::TestDatabase;
 
 /// A column of `eta_quality` of `direct`, as text.
 async fn quality(database: &TestDatabase, what: &str) -> Option<String> {
-    database
-        .text(&format!(
-            "select {what} from tidegate.eta_quality where kind = 'direct'"
-        ))
-        .await
+    database.text(&format!("select {what} from tidegate.eta_quality where kind = 'direct'")).await
 }
 
 const LIVE: &str = "req_status not in ('completed', 'timed_out', 'failure')";
@@ -18,12 +14,7 @@ async fn ends_after(database: &TestDatabase, seconds: f64) {
     let submitted = format!("update tidegate.request set submitted_at = clock_timestamp() - interval '{seconds} s'");
     database.execute(&format!("{submitted} where {LIVE}")).await;
     database.answer_all().await;
-    assert_eq!(
-        database
-            .number(&format!("select count(*) from tidegate.request where {LIVE}"))
-            .await,
-        0
-    );
+    assert_eq!(database.number(&format!("select count(*) from tidegate.request where {LIVE}")).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,24 +30,16 @@ async fn every_answer_counts_early_late_and_on_time() {
     // An end without an answer says nothing about ETAs.
     database.request_in("direct", "failure").await;
     let cancelled = database.submit("direct").await.0;
-    database
-        .execute(&format!("select tidegate.cancel('{cancelled}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{cancelled}')")).await;
 
     assert_eq!(quality(&database, "requests").await.as_deref(), Some("6"));
     assert_eq!(quality(&database, "predicted").await.as_deref(), Some("4"));
     // -2, -0.5, +0.5, +10 and a moment each.
-    for within in [
-        "mean_error_seconds between 2 and 2.5",
-        "mean_abs_error_seconds between 3 and 3.5",
-    ] {
+    for within in ["mean_error_seconds between 2 and 2.5", "mean_abs_error_seconds between 3 and 3.5"] {
         let holds = quality(&database, &format!("({within})::text")).await;
         assert_eq!(holds.as_deref(), Some("true"), "{within}");
     }
-    assert_eq!(
-        quality(&database, "error_bins").await.as_deref(),
-        Some("{0,0,1,1,1,0,1,0}")
-    );
+    assert_eq!(quality(&database, "error_bins").await.as_deref(), Some("{0,0,1,1,1,0,1,0}"));
     assert_eq!(quality(&database, "p90_held_share").await, None);
 }
 
@@ -66,9 +49,7 @@ async fn the_share_of_p90s_that_held_counts_those_that_were_stated() {
     for (stated, seconds) in [("null", 1.0), ("5000", 4.0), ("5000", 4.5), ("5000", 6.0)] {
         database.submit("direct").await;
         database
-            .execute(&format!(
-                "update tidegate.request set eta_p90_ms = {stated} where req_status = 'processing'"
-            ))
+            .execute(&format!("update tidegate.request set eta_p90_ms = {stated} where req_status = 'processing'"))
             .await;
         ends_after(&database, seconds).await;
     }
@@ -134,8 +115,5 @@ async fn polls_of_two_nodes_add_up() {
         .await;
 
     assert_eq!(quality(&database, "polls_per_request").await.as_deref(), Some("1.75"));
-    assert_eq!(
-        quality(&database, "mean_lateness_seconds").await.as_deref(),
-        Some("0.25")
-    );
+    assert_eq!(quality(&database, "mean_lateness_seconds").await.as_deref(), Some("0.25"));
 }

@@ -77,20 +77,8 @@ async fn no_rounding_before_the_last_division() {
         ("tx_queue", "1000000", "0", "1000000, null, 0, 0, 0, 1, 1, 300", "2"),
         // Limits: none, and stopped.
         ("tx_queue", "1000000", "0", "null, 50, 0, 0, 0, 0, 1, 300", "1"),
-        (
-            "readiness_queue",
-            "1000000",
-            "0",
-            "10, null, 0, 2000, 100, 0, 1, 300",
-            "3",
-        ),
-        (
-            "readiness_queue",
-            "1000000",
-            "1000000",
-            "null, null, 0, 2000, 100, 0, 1, 300",
-            "3",
-        ),
+        ("readiness_queue", "1000000", "0", "10, null, 0, 2000, 100, 0, 1, 300", "3"),
+        ("readiness_queue", "1000000", "1000000", "null, null, 0, 2000, 100, 0, 1, 300", "3"),
         ("tx_queue", "0", "0", "0, 50, 0, 0, 0, 0, 1, 300", "300"),
         ("checking", "0", "0", "0, 50, 0, 0, 0, 0, 1, 300", "300"),
         ("readiness_queue", "0", "0", "10, 0, 0, 0, 0, 0, 1, 300", "300"),
@@ -120,13 +108,7 @@ async fn no_rounding_before_the_last_division() {
             "1000000, 2147483647, 0, 0, 0, 0, 1, 2147483647",
             "2147483647",
         ),
-        (
-            "checking",
-            "0",
-            "9223372036854775807",
-            "1e-30, 1, 2147483647, 2147483647, 2147483647, 1, 1, 300",
-            "300",
-        ),
+        ("checking", "0", "9223372036854775807", "1e-30, 1, 2147483647, 2147483647, 2147483647, 1, 1, 300", "300"),
         ("no_such_place", "0", "0", "10, 50, 0, 0, 0, 0, 1, 300", ""),
     ] {
         let asked = eta(place, p, q, rest);
@@ -156,12 +138,7 @@ const PLACES: [&str; 4] = ["readiness_queue", "checking", "tx_queue", "tx_in_fli
 fn cases() -> impl Strategy<Value = Case> {
     let queue = prop_oneof![Just(0i64), 0i64..20, 0i64..3000, 0i64..1_000_000_000];
     let millis = prop_oneof![Just(0i32), 0i32..10, 0i32..10_000, 0i32..86_400_000];
-    let rate = prop_oneof![
-        Just(0i64),
-        1i64..20,
-        (1i64..50).prop_map(|d| d * 1000),
-        1i64..1_000_000_000
-    ];
+    let rate = prop_oneof![Just(0i64), 1i64..20, (1i64..50).prop_map(|d| d * 1000), 1i64..1_000_000_000];
     (
         0..PLACES.len(),
         (queue.clone(), queue),
@@ -276,14 +253,8 @@ async fn waiting_for_a_response_backs_off_by_the_table_and_its_edges_belong_to_t
     let id = database.request_in("direct", "receipt_received").await;
     for (ago, seconds) in [("0 s", 4), ("11 s", 6), ("61 s", 10), ("20 minutes", 300)] {
         database
-            .execute(&format!(
-                "update tidegate.request set receipt_received_at = clock_timestamp() - interval '{ago}'"
-            ))
+            .execute(&format!("update tidegate.request set receipt_received_at = clock_timestamp() - interval '{ago}'"))
             .await;
-        assert_eq!(
-            database.number(&format!("tidegate.request_retry_after('{id}')")).await,
-            seconds,
-            "{ago}"
-        );
+        assert_eq!(database.number(&format!("tidegate.request_retry_after('{id}')")).await, seconds, "{ago}");
     }
 }

@@ -47,11 +47,7 @@ async fn run(fleet: &Fleet, line: &str, variables: &[(&str, &str)]) -> Ended {
     command.args(line.split_whitespace()).envs(variables.iter().copied());
     let output = command.output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended {
-        code: output.status.code(),
-        out: text(output.stdout),
-        err: text(output.stderr),
-    }
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 impl Operator {
@@ -59,11 +55,7 @@ impl Operator {
         let network = Network::start(&NetworkOptions::default()).await.unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_tidegate-fhevm"));
         let fleet = Fleet::unprepared(program, &database.url, &network, &network.chain.keys()[..2]).unwrap();
-        Self {
-            database,
-            network,
-            fleet,
-        }
+        Self { database, network, fleet }
     }
 
     async fn run(&self, line: &str) -> Ended {
@@ -78,19 +70,9 @@ impl Operator {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_or_wrong_is_named_with_what_to_do() {
     let operator = Operator::new(TestDatabase::empty().await).await;
-    let uses = [
-        "wallet list",
-        "wallet add wallet-0",
-        "wallet off wallet-0",
-        "check",
-        "work",
-        "watch",
-    ];
+    let uses = ["wallet list", "wallet add wallet-0", "wallet off wallet-0", "check", "work", "watch"];
     for line in uses {
-        operator
-            .run(line)
-            .await
-            .failed(&["not migrated", "run `tidegate-fhevm init` first"]);
+        operator.run(line).await.failed(&["not migrated", "run `tidegate-fhevm init` first"]);
     }
     // Tidegate's own tables are there, the relayer's are not.
     tidegate::schema::migrate(&operator.database.url).await.unwrap();
@@ -104,35 +86,18 @@ async fn what_is_missing_or_wrong_is_named_with_what_to_do() {
     let made = "made fhevm_input_proof, fhevm_public_decrypt, fhevm_user_decrypt\n";
     assert_eq!(operator.run("init").await.succeeded(), made);
 
-    for line in [
-        "",
-        "wallet",
-        "wallet add",
-        "wallet list a",
-        "check --from a",
-        "wallets",
-        "init a",
-    ] {
+    for line in ["", "wallet", "wallet add", "wallet list a", "check --from a", "wallets", "init a"] {
         let ended = operator.run(line).await;
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
         assert!(ended.err.contains("For more information, try '--help'."), "{ended:?}");
     }
-    operator
-        .run("wallet list --config nowhere.toml")
-        .await
-        .failed(&["nowhere.toml", "not found"]);
+    operator.run("wallet list --config nowhere.toml").await.failed(&["nowhere.toml", "not found"]);
     for line in ["check", "drain", "off", "resync"] {
         let unknown = operator.run(&format!("wallet {line} b")).await;
         unknown.failed(&["no wallet b", "`wallet list`"]);
     }
-    operator
-        .run("wallet add b")
-        .await
-        .failed(&["no wallet b", "[[wallets]]"]);
-    operator
-        .run("check --from 1000000")
-        .await
-        .failed(&["block 1000000 is not there"]);
+    operator.run("wallet add b").await.failed(&["no wallet b", "[[wallets]]"]);
+    operator.run("check --from 1000000").await.failed(&["block 1000000 is not there"]);
     operator.run("work").await.failed(&["tidegate-fhevm wallet add NAME"]);
 }
 
@@ -153,20 +118,12 @@ async fn an_account_that_cannot_be_used_is_not_adopted() {
     for (variable, value, said) in [
         ("WALLET_0_KEY", "0x12", "64 hexadecimal digits"),
         ("TIDEGATE_FHEVM__WALLETS__0__KEY_ENV", "NOT_SET", "NOT_SET has no key"),
-        (
-            "TIDEGATE_FHEVM__WALLETS__0__KEY_FILE",
-            "key",
-            "one of key_env and key_file",
-        ),
+        ("TIDEGATE_FHEVM__WALLETS__0__KEY_FILE", "key", "one of key_env and key_file"),
         ("TIDEGATE_FHEVM__WALLETS__0__NAME", "Hot", "no name of a wallet"),
         ("TIDEGATE_FHEVM__WALLETS__1__NAME", "wallet-0", "twice"),
         ("TIDEGATE_FHEVM__WALLETS__0__IN_FLIGHT_MAX", "0", "has to be positive"),
         ("TIDEGATE_FHEVM__GATEWAY__CHAIN_ID", "1", "correct its URL"),
-        (
-            "TIDEGATE_FHEVM__GATEWAY__HTTP",
-            "http://127.0.0.1:1",
-            "check their URLs",
-        ),
+        ("TIDEGATE_FHEVM__GATEWAY__HTTP", "http://127.0.0.1:1", "check their URLs"),
     ] {
         let refused = operator.run_with("wallet add wallet-0", variable, value).await;
         refused.failed(&[said]);
@@ -179,18 +136,10 @@ async fn an_account_that_cannot_be_used_is_not_adopted() {
     // Another program has sent from the account, and it waits: the chain makes a block a second later at the earliest.
     let rpc = operator.network.chain.rpc();
     rpc.call::<serde_json::Value>("evm_setAutomine", [false]).await.unwrap();
-    rpc.call::<serde_json::Value>("evm_setIntervalMining", [0])
-        .await
-        .unwrap();
-    let transfer = TransactionRequest::default()
-        .from(second.address())
-        .to(second.address())
-        .value(U256::from(1));
+    rpc.call::<serde_json::Value>("evm_setIntervalMining", [0]).await.unwrap();
+    let transfer = TransactionRequest::default().from(second.address()).to(second.address()).value(U256::from(1));
     operator.network.chain.send(&transfer).await.unwrap();
-    operator
-        .run("wallet add wallet-1")
-        .await
-        .failed(&["stop what else uses its key"]);
+    operator.run("wallet add wallet-1").await.failed(&["stop what else uses its key"]);
     operator.network.chain.mine(1).await.unwrap();
     let adopted = operator.run("wallet add wallet-1").await.succeeded();
     assert_eq!(adopted, format!("wallet-1 is {}, from nonce 1 on\n", second.address()));
@@ -213,11 +162,7 @@ async fn a_wallet_is_drained_stopped_and_taken_into_use_again() {
     };
     submit(0).await;
     let check = run("wallet check wallet-0").await.succeeded();
-    for part in [
-        "active",
-        "next 1, 0 in flight; mined 1, pending count 1",
-        "pays for  99999 requests",
-    ] {
+    for part in ["active", "next 1, 0 in flight; mined 1, pending count 1", "pays for  99999 requests"] {
         assert!(check.contains(part), "{part}: {check}");
     }
     run("wallet resync wallet-0").await.failed(&["in use", "`wallet off`"]);
@@ -226,14 +171,9 @@ async fn a_wallet_is_drained_stopped_and_taken_into_use_again() {
     assert!(run("wallet drain wallet-0").await.succeeded().contains("already"));
     assert!(run("wallet list").await.succeeded().contains(" draining "));
     let off = run("wallet off wallet-0").await.succeeded();
-    assert_eq!(
-        off,
-        "wallet-0 is off: its 0 orders in flight wait until `wallet resync`\n"
-    );
+    assert_eq!(off, "wallet-0 is off: its 0 orders in flight wait until `wallet resync`\n");
     assert!(run("wallet off wallet-0").await.succeeded().contains("already"));
-    run("wallet drain wallet-0")
-        .await
-        .failed(&["is off", "`wallet resync`"]);
+    run("wallet drain wallet-0").await.failed(&["is off", "`wallet resync`"]);
     run("wallet add wallet-0").await.failed(&["already"]);
     for line in ["wallet list", "wallet check wallet-0"] {
         let shown = run(line).await.succeeded();
@@ -262,18 +202,11 @@ async fn a_check_of_some_blocks_wants_only_what_they_have_and_finds_what_is_not_
     }
 
     let wallet = relayer.network.chain.keys()[0].address();
-    let foreign = TransactionRequest::default()
-        .from(wallet)
-        .to(wallet)
-        .value(U256::from(1));
+    let foreign = TransactionRequest::default().from(wallet).to(wallet).value(U256::from(1));
     let foreign = relayer.network.chain.send(&foreign).await.unwrap();
     relayer.network.chain.rpc().mined(foreign).await.unwrap();
     let found = run("check").await;
     assert_eq!(found.code, Some(1), "{found:?}");
-    assert!(
-        found
-            .out
-            .contains(&format!("VIOLATION: wallet wallet-0: nonce 2 was used by {foreign}"))
-    );
+    assert!(found.out.contains(&format!("VIOLATION: wallet wallet-0: nonce 2 was used by {foreign}")));
     assert!(found.err.ends_with("tidegate-fhevm: 1 violations\n"), "{found:?}");
 }

@@ -30,9 +30,7 @@ async fn a_dropped_revert_does_not_count(confirmations: u64) {
     if confirmations == 0 {
         // It counts at once, but for how long it takes to find out why it reverts.
         let calls = Rule::new("eth_call", Fault::Delay(Duration::from_secs(20)));
-        scene
-            .proxy
-            .add(calls.containing(alloy::hex::encode(&request.calldata[..4])));
+        scene.proxy.add(calls.containing(alloy::hex::encode(&request.calldata[..4])));
     }
     // Offers more than the wallet, so it comes first in the block.
     let decryption = scene.network.gateway.decryption;
@@ -68,18 +66,12 @@ async fn a_revert_in_a_dropped_block_does_not_end_its_request_with_three_confirm
 async fn a_request_ends_whose_transaction_reverts_after_a_reorganisation() {
     let mut scene = Scene::with(Options::of_chain(Mining::OnDemand, 0)).await;
     for node in scene.network.kms.nodes() {
-        node.behave(Behaviour {
-            silent: true,
-            ..Behaviour::default()
-        });
+        node.behave(Behaviour { silent: true, ..Behaviour::default() });
     }
     let _relay = scene.relay();
     let (id, hash) = scene.pooled(&scene.request(2)).await;
     scene.network.chain.mine(1).await.unwrap();
-    eventually("its receipt is noted", || async {
-        scene.database.status(id).await == "receipt_received"
-    })
-    .await;
+    eventually("its receipt is noted", || async { scene.database.status(id).await == "receipt_received" }).await;
     scene.network.chain.reorg(1).await.unwrap();
     scene.in_pool(hash).await;
     let decryption = scene.network.gateway.decryption;
@@ -88,32 +80,19 @@ async fn a_request_ends_whose_transaction_reverts_after_a_reorganisation() {
 
     let chains = scene.chains().await;
     let responses = watch::responses(&scene.tidegate, &scene.config, &chains);
-    let schedule = Schedule {
-        after: Duration::ZERO,
-        ..Schedule::default()
-    };
+    let schedule = Schedule { after: Duration::ZERO, ..Schedule::default() };
     // It needs more confirmations; and a process is lost before it knows why the transaction reverts.
-    let confirmations = Schedule {
-        confirmations: 1,
-        ..schedule
-    };
+    let confirmations = Schedule { confirmations: 1, ..schedule };
     reconcile::once(&responses, &confirmations).await.unwrap();
-    scene
-        .proxy
-        .add(Rule::new("eth_call", Fault::Delay(Duration::from_secs(20))));
-    timeout(Duration::from_millis(500), reconcile::once(&responses, &schedule))
-        .await
-        .unwrap_err();
+    scene.proxy.add(Rule::new("eth_call", Fault::Delay(Duration::from_secs(20))));
+    timeout(Duration::from_millis(500), reconcile::once(&responses, &schedule)).await.unwrap_err();
     assert_eq!(scene.database.status(id).await, "receipt_received");
     scene.proxy.clear();
     let transitions = "select transition_no::bigint from tidegate.request";
     let before = scene.count(transitions).await;
 
     // Two at once, and once more.
-    let both = tokio::join!(
-        reconcile::once(&responses, &schedule),
-        reconcile::once(&responses, &schedule)
-    );
+    let both = tokio::join!(reconcile::once(&responses, &schedule), reconcile::once(&responses, &schedule));
     assert_eq!((both.0.unwrap(), both.1.unwrap()), (0, 0));
     assert_eq!(scene.label(id).await, "protocol_paused");
     reconcile::once(&responses, &schedule).await.unwrap();

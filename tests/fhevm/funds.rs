@@ -16,28 +16,14 @@ use crate::{
 
 async fn burn(scene: &mut Scene, account: Address) {
     let balance = Bytes::from(FeeToken::balanceOfCall { account }.abi_encode());
-    let call = TransactionRequest::default()
-        .to(scene.network.gateway.token)
-        .input(balance.into());
-    let value: U256 = scene
-        .network
-        .chain
-        .rpc()
-        .call("eth_call", (call, "latest"))
-        .await
-        .unwrap();
-    scene
-        .switch(scene.network.gateway.token, &FeeToken::burnCall { account, value })
-        .await;
+    let call = TransactionRequest::default().to(scene.network.gateway.token).input(balance.into());
+    let value: U256 = scene.network.chain.rpc().call("eth_call", (call, "latest")).await.unwrap();
+    scene.switch(scene.network.gateway.token, &FeeToken::burnCall { account, value }).await;
 }
 
 /// Sets an account's gas money to a power of ten, or to nothing.
 async fn gas(scene: &Scene, account: Address, power: u64) {
-    let wei = if power == 0 {
-        U256::ZERO
-    } else {
-        U256::from(10).pow(U256::from(power))
-    };
+    let wei = if power == 0 { U256::ZERO } else { U256::from(10).pow(U256::from(power)) };
     scene.network.chain.set_balance(account, wei).await.unwrap();
 }
 
@@ -48,11 +34,7 @@ async fn fund(scene: &mut Scene, account: Address, requests: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_wallets_take_over_from_one_without_tokens_or_gas_and_it_is_used_again_with_funds() {
-    let mut scene = Scene::with(Options {
-        wallets: 3,
-        ..Options::default()
-    })
-    .await;
+    let mut scene = Scene::with(Options { wallets: 3, ..Options::default() }).await;
     let wallets = scene.wallets.clone();
 
     // One has no tokens, one no gas. What is signed for a wallet waits until it has gas, so its first look comes first.
@@ -60,10 +42,7 @@ async fn other_wallets_take_over_from_one_without_tokens_or_gas_and_it_is_used_a
     gas(&scene, wallets[1], 0).await;
     let _relay = scene.relay();
     let without_gas = "select count(*) from evm.wallet where unfunded_cause like 'gas%'";
-    eventually("the wallet without gas takes no orders", || async {
-        scene.count(without_gas).await == 1
-    })
-    .await;
+    eventually("the wallet without gas takes no orders", || async { scene.count(without_gas).await == 1 }).await;
     for number in [0, 2, 3] {
         let request = scene.request(number);
         let id = scene.submit(&request).await;
@@ -113,11 +92,8 @@ async fn a_request_that_no_wallet_can_pay_for_ends_with_the_label_of_what_is_lac
     let request = scene.request(0);
     let paid = scene.submit(&request).await;
     scene.check_result(&request, paid).await;
-    let forbid = FeeToken::setAllowanceCall {
-        owner: wallet,
-        spender: scene.network.gateway.payment,
-        value: U256::ZERO,
-    };
+    let forbid =
+        FeeToken::setAllowanceCall { owner: wallet, spender: scene.network.gateway.payment, value: U256::ZERO };
     scene.switch(scene.network.gateway.token, &forbid).await;
 
     let id = scene.submit(&scene.request(5)).await;

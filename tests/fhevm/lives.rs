@@ -16,12 +16,7 @@ async fn each_family_gets_what_the_network_answers_by_one_transaction_per_reques
         scene.check_result(request, *id).await;
     }
     scene.check_chain().await;
-    assert_eq!(
-        scene
-            .count("select count(*) from fhevm.reference where not watched")
-            .await,
-        0
-    );
+    assert_eq!(scene.count("select count(*) from fhevm.reference where not watched").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,10 +27,7 @@ async fn the_key_url_is_read_from_the_host_chain_and_stored() {
     let _watch = scene.watch();
 
     let store = tidegate_fhevm::store::Store::new(scene.database.pool.clone());
-    crate::support::eventually("the key URL is stored", || async {
-        store.key_url().await.unwrap().is_some()
-    })
-    .await;
+    crate::support::eventually("the key URL is stored", || async { store.key_url().await.unwrap().is_some() }).await;
 
     let answer = store.key_url().await.unwrap().unwrap();
     let key = format!("{:064x}", tidegate_fhevm_stand_ins::host::first_key());

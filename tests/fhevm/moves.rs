@@ -19,11 +19,7 @@ const WALLET: &str = "wallet-0";
 
 /// How many transactions of an account are mined.
 async fn mined(chain: &Anvil, account: Address) -> u64 {
-    let count: U64 = chain
-        .rpc()
-        .call("eth_getTransactionCount", (account, "latest"))
-        .await
-        .unwrap();
+    let count: U64 = chain.rpc().call("eth_getTransactionCount", (account, "latest")).await.unwrap();
     count.to()
 }
 
@@ -67,11 +63,7 @@ async fn an_account_moves_over_and_back_and_over_again() {
     let fleet = Fleet::new(program, &database.url, &network, &keys).await.unwrap();
     let first = mined(&network.chain, account).await;
     let shown = [first, first].map(|nonce| nonce.to_string());
-    assert_eq!(
-        listed(&fleet).await[1..3],
-        shown,
-        "from the first nonce that the other has not used"
-    );
+    assert_eq!(listed(&fleet).await[1..3], shown, "from the first nonce that the other has not used");
     let node = fleet.serve(ANY).await.unwrap();
     let worker = fleet.work(None).unwrap();
     let client = Client::new(node.url.clone().unwrap()).unwrap();
@@ -91,11 +83,7 @@ async fn an_account_moves_over_and_back_and_over_again() {
     fleet.run(&["wallet", "off", WALLET]).await.unwrap();
     let next = (first + 5).to_string();
     assert_eq!(listed(&fleet).await, ["off", &shown[0], &next, "0/64"]);
-    assert_eq!(
-        mined(&network.chain, account).await,
-        first + 5,
-        "a draining wallet takes nothing new"
-    );
+    assert_eq!(mined(&network.chain, account).await, first + 5, "a draining wallet takes nothing new");
     another_relayer(&network.chain, account).await;
 
     let said = fleet.run(&["wallet", "resync", WALLET]).await.unwrap();

@@ -13,11 +13,7 @@ impl Scene {
         let id = self.submit(work).await;
         let sent = "select a.hash from evm.tx as t join evm.attempt as a using (wallet, nonce)
                     where t.order_id = $1 and a.sent_at is not null";
-        let sent = || {
-            sqlx::query_scalar::<_, Vec<u8>>(sent)
-                .bind(id.0)
-                .fetch_optional(&self.database.pool)
-        };
+        let sent = || sqlx::query_scalar::<_, Vec<u8>>(sent).bind(id.0).fetch_optional(&self.database.pool);
         eventually("its transaction is sent", || async { sent().await.unwrap().is_some() }).await;
         let hash = B256::from_slice(&sent().await.unwrap().unwrap());
         self.in_pool(hash).await;
@@ -27,13 +23,7 @@ impl Scene {
     /// Waits until a transaction is in the pool.
     pub async fn in_pool(&self, hash: B256) {
         eventually("the transaction is in the pool", || async {
-            let found: Value = self
-                .network
-                .chain
-                .rpc()
-                .call("eth_getTransactionByHash", (hash,))
-                .await
-                .unwrap();
+            let found: Value = self.network.chain.rpc().call("eth_getTransactionByHash", (hash,)).await.unwrap();
             found.is_object() && found["blockNumber"].is_null()
         })
         .await;

@@ -27,18 +27,8 @@ const PROMPTLY: Duration = Duration::from_secs(10);
 
 async fn two_hosts() -> Scene {
     let network = NetworkOptions::default();
-    let hosts = vec![
-        network.hosts[0],
-        ChainOptions {
-            chain_id: OTHER,
-            ..network.hosts[0]
-        },
-    ];
-    Scene::with(Options {
-        network: NetworkOptions { hosts, ..network },
-        ..Options::default()
-    })
-    .await
+    let hosts = vec![network.hosts[0], ChainOptions { chain_id: OTHER, ..network.hosts[0] }];
+    Scene::with(Options { network: NetworkOptions { hosts, ..network }, ..Options::default() }).await
 }
 
 fn public(handles: &[alloy::primitives::B256]) -> Value {
@@ -62,16 +52,11 @@ async fn each_chain_has_to_allow_its_handles() {
     let allowed = scene.submit_body(Family::PublicDecrypt, &both).await;
     assert_eq!(scene.ended(allowed).await.status, Status::Completed);
 
-    let deny = ACL::denyDecryptionCall {
-        handle: handle(OTHER, 2),
-        denied_: true,
-    };
+    let deny = ACL::denyDecryptionCall { handle: handle(OTHER, 2), denied_: true };
     switch(&scene, 1, scene.network.hosts[1].1.acl, &deny).await;
     let denied = scene.submit_body(Family::PublicDecrypt, &both).await;
     assert_eq!(scene.label(denied).await, "not_allowed_on_host_acl");
-    let other = scene
-        .submit_body(Family::PublicDecrypt, &public(&[handle(chain, 1)]))
-        .await;
+    let other = scene.submit_body(Family::PublicDecrypt, &public(&[handle(chain, 1)])).await;
     assert_eq!(scene.ended(other).await.status, Status::Completed);
 }
 
@@ -83,26 +68,14 @@ async fn a_user_and_a_delegate_need_what_the_acl_says_of_them() {
     for (number, member) in [(3, "userAddress"), (4, "delegateAddress")] {
         let (allowed, denied) = (scene.request(number), scene.request(number + 5));
         let (handle, address): (_, Address) = (
-            denied.body["handleContractPairs"][0]["handle"]
-                .as_str()
-                .unwrap()
-                .parse()
-                .unwrap(),
+            denied.body["handleContractPairs"][0]["handle"].as_str().unwrap().parse().unwrap(),
             denied.body[member].as_str().unwrap().parse().unwrap(),
         );
         if member == "userAddress" {
-            let deny = ACL::denyCall {
-                handle,
-                account: address,
-                denied_: true,
-            };
+            let deny = ACL::denyCall { handle, account: address, denied_: true };
             switch(&scene, 0, acl, &deny).await;
         } else {
-            let deny = ACL::denyDelegationCall {
-                handle,
-                delegate: address,
-                denied_: true,
-            };
+            let deny = ACL::denyDelegationCall { handle, delegate: address, denied_: true };
             switch(&scene, 0, acl, &deny).await;
         }
         let (allowed_id, denied_id) = (scene.submit(&allowed).await, scene.submit(&denied).await);
@@ -135,16 +108,11 @@ async fn requests_whose_material_is_missing_wait_and_hold_no_place() {
     let waiting: u16 = campaign(200, 5000);
     scene
         .database
-        .execute(&format!(
-            "update tidegate.queue set max_concurrency = {places} where name = 'fhevm_public_ready'"
-        ))
+        .execute(&format!("update tidegate.queue set max_concurrency = {places} where name = 'fhevm_public_ready'"))
         .await;
     let chain = scene.network.hosts[0].0.chain_id();
     let (missing, commits) = (handle(chain, 1), scene.network.gateway.commits);
-    let switch = |missing_| CiphertextCommits::setMissingCall {
-        ctHandle: missing,
-        missing_,
-    };
+    let switch = |missing_| CiphertextCommits::setMissingCall { ctHandle: missing, missing_ };
     scene.switch(commits, &switch(true)).await;
     for _ in 0..waiting {
         scene.submit_body(Family::PublicDecrypt, &public(&[missing])).await;
@@ -197,9 +165,7 @@ async fn a_request_whose_material_does_not_come_ends_with_its_label() {
     scene.switch(commits, &all).await;
     let _relay = scene.relay();
     let chain = scene.network.hosts[0].0.chain_id();
-    let id = scene
-        .submit_body(Family::PublicDecrypt, &public(&[handle(chain, 1)]))
-        .await;
+    let id = scene.submit_body(Family::PublicDecrypt, &public(&[handle(chain, 1)])).await;
     let ended = scene.ended(id).await;
     assert_eq!(ended.status, Status::TimedOut);
     assert_eq!(ended.error.unwrap().code, "readiness_timed_out");

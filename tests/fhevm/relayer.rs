@@ -32,14 +32,7 @@ impl Relayer {
         let workers = vec![fleet.work(None).unwrap(), fleet.work(None).unwrap()];
         let urls = nodes.iter().filter_map(|node| node.url.clone());
         let front = Front::start(urls.collect()).await.unwrap();
-        Self {
-            front,
-            nodes,
-            workers,
-            fleet,
-            network,
-            database,
-        }
+        Self { front, nodes, workers, fleet, network, database }
     }
 
     /// A caller that follows the SDK's rules.

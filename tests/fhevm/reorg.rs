@@ -21,15 +21,10 @@ use crate::{
 /// The parts of the answers that the gateway has given, in blocks with three blocks after them.
 async fn deep_answers(scene: &Scene) -> Vec<Value> {
     let gateway = &scene.network.gateway;
-    let contracts = Contracts {
-        decryption: gateway.decryption,
-        input_verification: gateway.input_verification,
-    };
+    let contracts = Contracts { decryption: gateway.decryption, input_verification: gateway.input_verification };
     let head = scene.network.chain.block_number().await.unwrap();
-    let filter = Filter::new()
-        .address(vec![gateway.decryption, gateway.input_verification])
-        .from_block(0)
-        .to_block(head - 3);
+    let filter =
+        Filter::new().address(vec![gateway.decryption, gateway.input_verification]).from_block(0).to_block(head - 3);
     let logs: Vec<Log> = scene.network.chain.rpc().call("eth_getLogs", (filter,)).await.unwrap();
     let answers = logs.iter().filter_map(|log| contracts.event(log)?.answer);
     answers.map(|answer| answer.response()).collect()
@@ -117,10 +112,7 @@ async fn the_answer_to_a_stranger_with_our_old_id_is_not_taken() {
     let dropped: Value = scene.network.chain.rpc().call(receipt, (hash,)).await.unwrap();
     let told = |watched: bool| format!("select count(*) from fhevm.reference where watched = {watched}");
     let (watched, unwatched) = (told(true), told(false));
-    eventually("the watcher has read the request", || async {
-        scene.count(&watched).await == 1
-    })
-    .await;
+    eventually("the watcher has read the request", || async { scene.count(&watched).await == 1 }).await;
     // Ours is sent again only after the stranger's was mined.
     let held = Rule::new("eth_sendRawTransaction", Fault::Refuse(-32000, "not now"));
     scene.proxy.add(held);
@@ -133,19 +125,11 @@ async fn the_answer_to_a_stranger_with_our_old_id_is_not_taken() {
         .gas_limit(3_000_000);
     scene.network.chain.send(&transaction).await.unwrap();
     scene.network.chain.mine(1).await.unwrap();
-    eventually("the watcher has forgotten the dropped block", || async {
-        scene.count(&watched).await == 0
-    })
-    .await;
+    eventually("the watcher has forgotten the dropped block", || async { scene.count(&watched).await == 0 }).await;
     scene.proxy.clear();
-    scene
-        .proxy
-        .add(Rule::new(receipt, Fault::Answer(dropped)).containing(hash.to_string()));
+    scene.proxy.add(Rule::new(receipt, Fault::Answer(dropped)).containing(hash.to_string()));
     scene.proxy.add(Rule::new(count, Fault::Answer(json!("0x1"))));
-    eventually("the old receipt has told an id", || async {
-        scene.count(&unwatched).await == 1
-    })
-    .await;
+    eventually("the old receipt has told an id", || async { scene.count(&unwatched).await == 1 }).await;
 
     eventually("the answer to the stranger was read, and the row is gone", || async {
         scene.network.chain.mine(1).await.unwrap();

@@ -41,13 +41,7 @@ async fn no_call_fails_while_nodes_and_workers_are_restarted() {
     let (submitted, _) = watch::channel(0);
     let (restarted, is_restarted) = watch::channel(false);
     let client = relayer.client();
-    let Relayer {
-        network,
-        fleet,
-        nodes,
-        workers,
-        ..
-    } = &mut relayer;
+    let Relayer { network, fleet, nodes, workers, .. } = &mut relayer;
     let restarts = async {
         for _ in 0..2 {
             let node = nodes.remove(0);
@@ -81,17 +75,10 @@ async fn workers_that_are_stopped_and_killed_under_load_send_each_request_once()
     let restarts = campaign(1, 8);
     let (submitted, mut seen) = watch::channel(0);
     let client = relayer.client();
-    let Relayer {
-        network,
-        fleet,
-        workers,
-        ..
-    } = &mut relayer;
+    let Relayer { network, fleet, workers, .. } = &mut relayer;
     let restarts = async {
         for restart in 1..=restarts {
-            seen.wait_for(|number| *number >= requests * restart / (restarts + 1))
-                .await
-                .unwrap();
+            seen.wait_for(|number| *number >= requests * restart / (restarts + 1)).await.unwrap();
             let mut worker = workers.remove(0);
             if restart % 2 == 0 {
                 worker.kill().await.unwrap();

@@ -17,12 +17,10 @@ use crate::{
 async fn a_revert_at_the_estimate_ends_a_request_with_its_label_and_takes_no_nonce() {
     let mut scene = Scene::new().await;
     let _relay = scene.relay();
-    let (decryption, fault) = (scene.network.gateway.decryption, |data: Vec<u8>| {
-        Requests::setFaultCall {
-            revertData: data.into(),
-            block_: U256::ZERO,
-            mined: false,
-        }
+    let (decryption, fault) = (scene.network.gateway.decryption, |data: Vec<u8>| Requests::setFaultCall {
+        revertData: data.into(),
+        block_: U256::ZERO,
+        mined: false,
     });
 
     scene.switch(decryption, &Requests::pauseCall {}).await;
@@ -32,17 +30,8 @@ async fn a_revert_at_the_estimate_ends_a_request_with_its_label_and_takes_no_non
 
     let chain_id = U256::from(7);
     for (data, label) in [
-        (
-            errors::InvalidUserSignature {
-                signature: vec![1].into(),
-            }
-            .abi_encode(),
-            "validation_failed",
-        ),
-        (
-            errors::HostChainDisabled { chainId: chain_id }.abi_encode(),
-            "validation_failed",
-        ),
+        (errors::InvalidUserSignature { signature: vec![1].into() }.abi_encode(), "validation_failed"),
+        (errors::HostChainDisabled { chainId: chain_id }.abi_encode(), "validation_failed"),
         (vec![0xde, 0xad, 0xbe, 0xef], "internal_server_error"),
         (Vec::new(), "internal_server_error"),
     ] {
@@ -78,17 +67,10 @@ async fn a_revert_in_a_block_ends_its_request_and_no_second_transaction_is_sent(
     let (request, _) = scene.pooled(&scene.request(2)).await;
 
     // Offers more than the wallet, so it comes first in the block.
-    scene
-        .switch(scene.network.gateway.decryption, &Requests::pauseCall {})
-        .await;
+    scene.switch(scene.network.gateway.decryption, &Requests::pauseCall {}).await;
 
     assert_eq!(scene.label(request).await, "protocol_paused");
-    assert_eq!(
-        scene
-            .count("select count(*) from evm.tx where status = 0 and state = 'mined'")
-            .await,
-        1
-    );
+    assert_eq!(scene.count("select count(*) from evm.tx where status = 0 and state = 'mined'").await, 1);
     assert_eq!(scene.count("select count(*) from evm.tx").await, 1);
 }
 
@@ -98,11 +80,7 @@ async fn material_that_the_gateway_has_not_yet_is_waited_for() {
     let _relay = scene.relay();
     let decryption = scene.network.gateway.decryption;
     let fault = Requests::setFaultCall {
-        revertData: errors::CiphertextMaterialNotFound {
-            ctHandle: alloy::primitives::B256::ZERO,
-        }
-        .abi_encode()
-        .into(),
+        revertData: errors::CiphertextMaterialNotFound { ctHandle: alloy::primitives::B256::ZERO }.abi_encode().into(),
         block_: U256::ZERO,
         mined: false,
     };
@@ -110,10 +88,7 @@ async fn material_that_the_gateway_has_not_yet_is_waited_for() {
     let request = scene.request(2);
     let id = scene.submit(&request).await;
     let estimates = scene.proxy.calls("eth_estimateGas");
-    eventually("the estimate is repeated", || async {
-        scene.proxy.calls("eth_estimateGas") > estimates + 2
-    })
-    .await;
+    eventually("the estimate is repeated", || async { scene.proxy.calls("eth_estimateGas") > estimates + 2 }).await;
 
     scene.switch(decryption, &Requests::clearFaultCall {}).await;
 
@@ -122,11 +97,8 @@ async fn material_that_the_gateway_has_not_yet_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_can_hold_requests_while_the_contracts_are_paused() {
-    let mut scene = Scene::with(Options {
-        keys: vec![("HOLD_WHILE_PAUSED", "true".to_owned())],
-        ..Options::default()
-    })
-    .await;
+    let mut scene =
+        Scene::with(Options { keys: vec![("HOLD_WHILE_PAUSED", "true".to_owned())], ..Options::default() }).await;
     let _relay = scene.relay();
     let decryption = scene.network.gateway.decryption;
     scene.switch(decryption, &Requests::pauseCall {}).await;
@@ -160,9 +132,7 @@ async fn a_request_whose_transaction_is_too_large_fails_and_its_wallet_goes_on()
     let (large, small) = (scene.request(0), scene.request(5));
     let ciphertext = large.body["ciphertextWithInputVerification"].as_str().unwrap();
     let refuse = Fault::Refuse(-32000, "oversized data: transaction size 131264, limit 131072");
-    scene
-        .proxy
-        .add(Rule::new("eth_sendRawTransaction", refuse).containing(ciphertext));
+    scene.proxy.add(Rule::new("eth_sendRawTransaction", refuse).containing(ciphertext));
     let is_refused = async |request| {
         let refused = scene.submit(request).await;
         let error = scene.ended(refused).await.error.unwrap();

@@ -53,11 +53,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            network: NetworkOptions::default(),
-            wallets: 1,
-            keys: Vec::new(),
-        }
+        Self { network: NetworkOptions::default(), wallets: 1, keys: Vec::new() }
     }
 }
 
@@ -66,13 +62,7 @@ impl Options {
     pub fn of_chain(mining: Mining, confirmations: u64) -> Self {
         let usual = NetworkOptions::default();
         Self {
-            network: NetworkOptions {
-                gateway: ChainOptions {
-                    mining,
-                    ..usual.gateway
-                },
-                ..usual
-            },
+            network: NetworkOptions { gateway: ChainOptions { mining, ..usual.gateway }, ..usual },
             keys: vec![("GATEWAY__CONFIRMATIONS", confirmations.to_string())],
             ..Self::default()
         }
@@ -126,19 +116,9 @@ impl Scene {
         let mut addresses = Vec::new();
         for number in 0..options.wallets {
             let address = key(number).address();
-            network
-                .chain
-                .set_balance(address, U256::from(10).pow(U256::from(21)))
-                .await
-                .unwrap();
-            network
-                .gateway
-                .fund(&mut network.operator, address, 100_000)
-                .await
-                .unwrap();
-            wallets::adopt(&chains.gateway, &store, address, &format!("wallet-{number}"), 64)
-                .await
-                .unwrap();
+            network.chain.set_balance(address, U256::from(10).pow(U256::from(21))).await.unwrap();
+            network.gateway.fund(&mut network.operator, address, 100_000).await.unwrap();
+            wallets::adopt(&chains.gateway, &store, address, &format!("wallet-{number}"), 64).await.unwrap();
             addresses.push(address);
         }
         Self {
@@ -167,15 +147,11 @@ impl Scene {
     }
 
     pub fn watch(&self) -> Running {
-        self.run("watch", async |tidegate, config, chains, stop| {
-            watch::run(tidegate, config, chains, stop).await
-        })
+        self.run("watch", async |tidegate, config, chains, stop| watch::run(tidegate, config, chains, stop).await)
     }
 
     pub fn work(&self) -> Running {
-        self.run("work", async |tidegate, config, chains, stop| {
-            work::run(tidegate, config, chains, stop).await
-        })
+        self.run("work", async |tidegate, config, chains, stop| work::run(tidegate, config, chains, stop).await)
     }
 
     /// Runs tasks on threads of this name and connections of their own, as a process does.
@@ -188,18 +164,10 @@ impl Scene {
         let running = Running(killed.clone().drop_guard());
         let thread = std::thread::Builder::new().name(name.to_owned());
         let running_tasks = move || {
-            let runtime = Builder::new_multi_thread()
-                .worker_threads(1)
-                .thread_name(name)
-                .enable_all()
-                .build()
-                .unwrap();
+            let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().unwrap();
             let tasks = async {
                 let chains = Chains::connect(&config).await.unwrap();
-                let settings = PoolSettings {
-                    connections_max: 20,
-                    ..PoolSettings::default()
-                };
+                let settings = PoolSettings { connections_max: 20, ..PoolSettings::default() };
                 let tidegate = Tidegate::from_pool(database::connect_lazily(&url, &settings).unwrap());
                 tasks(&tidegate, &config, &chains, &CancellationToken::new()).await
             };
@@ -218,10 +186,7 @@ impl Scene {
     }
 
     pub async fn submit(&self, work: &Work) -> RequestId {
-        let family = Family::ALL
-            .into_iter()
-            .find(|family| family.path()[1..] == *work.path)
-            .unwrap();
+        let family = Family::ALL.into_iter().find(|family| family.path()[1..] == *work.path).unwrap();
         self.submit_body(family, &work.body).await
     }
 
@@ -251,9 +216,7 @@ impl Scene {
               'wallets', (select jsonb_agg(to_jsonb(w)) from evm.wallet as w),
               'cursor', (select jsonb_agg(to_jsonb(c)) from evm.cursor as c)
             )) from tidegate.request as r where r.id = $1";
-        let account = sqlx::query_scalar::<_, String>(tables)
-            .bind(id.0)
-            .fetch_one(&self.database.pool);
+        let account = sqlx::query_scalar::<_, String>(tables).bind(id.0).fetch_one(&self.database.pool);
         account.await.unwrap()
     }
 
@@ -288,16 +251,9 @@ impl Scene {
         let chains = self.chains().await;
         let store = Store::new(self.database.pool.clone());
         let blocks = 0..=self.network.chain.block_number().await.unwrap();
-        let requests = References::new(self.database.pool.clone())
-            .expected(&chains.contracts, &blocks)
-            .await
-            .unwrap();
+        let requests = References::new(self.database.pool.clone()).expected(&chains.contracts, &blocks).await.unwrap();
         let wallets = store.expected(chains.gateway.id()).await.unwrap();
-        let expected = Expected {
-            wallets,
-            requests,
-            at_rest: true,
-        };
+        let expected = Expected { wallets, requests, at_rest: true };
         let report = checker::check(&chains.gateway, &expected, blocks).await.unwrap();
         assert!(report.violations.is_empty(), "{report}");
     }
@@ -333,10 +289,7 @@ fn configuration(
         ("GATEWAY__CHAIN_ID".to_owned(), network.chain.chain_id().to_string()),
         ("GATEWAY__HTTP".to_owned(), proxy.url().to_string()),
         ("GATEWAY__DECRYPTION".to_owned(), gateway.decryption.to_string()),
-        (
-            "GATEWAY__INPUT_VERIFICATION".to_owned(),
-            gateway.input_verification.to_string(),
-        ),
+        ("GATEWAY__INPUT_VERIFICATION".to_owned(), gateway.input_verification.to_string()),
         ("GATEWAY__GATEWAY_CONFIG".to_owned(), gateway.config.to_string()),
         ("GATEWAY__FEE_TOKEN".to_owned(), gateway.token.to_string()),
         ("GATEWAY__PROTOCOL_PAYMENT".to_owned(), gateway.payment.to_string()),
@@ -344,10 +297,7 @@ fn configuration(
         ("KMS__CHAIN_ID".to_owned(), network.hosts[0].0.chain_id().to_string()),
         ("KMS__PROTOCOL_CONFIG".to_owned(), host.protocol_config.to_string()),
         ("KMS__KMS_GENERATION".to_owned(), host.kms_generation.to_string()),
-        (
-            "KMS__STATIC_THRESHOLD".to_owned(),
-            options.network.user_threshold.to_string(),
-        ),
+        ("KMS__STATIC_THRESHOLD".to_owned(), options.network.user_threshold.to_string()),
     ];
     for (number, (chain, host)) in network.hosts.iter().enumerate() {
         let url = if number == 0 { host_proxy.url() } else { chain.url() };
@@ -366,14 +316,7 @@ fn configuration(
             (format!("WALLETS__{number}__KEY_FILE"), file.display().to_string()),
         ]);
     }
-    keys.extend(
-        options
-            .keys
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone())),
-    );
-    let variables = keys
-        .into_iter()
-        .map(|(name, value)| (format!("TIDEGATE_FHEVM__{name}"), value));
+    keys.extend(options.keys.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    let variables = keys.into_iter().map(|(name, value)| (format!("TIDEGATE_FHEVM__{name}"), value));
     Config::load(None, variables).unwrap()
 }

@@ -31,12 +31,7 @@ use crate::{
 async fn thirteen_nodes(mining: Mining) -> Scene {
     let usual = Options::of_chain(mining, 0);
     Scene::with(Options {
-        network: NetworkOptions {
-            kms: 13,
-            public_threshold: 7,
-            user_threshold: 9,
-            ..usual.network
-        },
+        network: NetworkOptions { kms: 13, public_threshold: 7, user_threshold: 9, ..usual.network },
         ..usual
     })
     .await
@@ -47,21 +42,13 @@ fn nodes(result: &Value) -> HashSet<String> {
     let shares = result["result"].as_array().unwrap();
     let index = |share: &Value| share["index"].as_str().unwrap().parse::<u64>().unwrap();
     assert!(shares.is_sorted_by_key(index));
-    shares
-        .iter()
-        .map(|share| share["signature"].as_str().unwrap().to_owned())
-        .collect()
+    shares.iter().map(|share| share["signature"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nine_of_thirteen_complete_a_request_whatever_the_others_do() {
     let mut scene = thirteen_nodes(Mining::Mixed).await;
-    scene
-        .switch(
-            scene.network.gateway.decryption,
-            &Decryption::setRepeatsCall { allowed: true },
-        )
-        .await;
+    scene.switch(scene.network.gateway.decryption, &Decryption::setRepeatsCall { allowed: true }).await;
     for (number, node) in scene.network.kms.nodes().iter().enumerate() {
         node.behave(Behaviour {
             delay: Duration::from_millis(100 * (number as u64 % 4)),
@@ -70,9 +57,7 @@ async fn nine_of_thirteen_complete_a_request_whatever_the_others_do() {
         });
     }
     let _relay = scene.relay();
-    let requests: Vec<_> = (0..campaign(4, 40))
-        .map(|number| scene.request(5 * number + 3 + number % 2))
-        .collect();
+    let requests: Vec<_> = (0..campaign(4, 40)).map(|number| scene.request(5 * number + 3 + number % 2)).collect();
     let mut ids = Vec::new();
     for request in &requests {
         ids.push(scene.submit(request).await);
@@ -89,23 +74,15 @@ async fn the_kms_context_in_the_extra_data_has_a_threshold_of_its_own() {
     let scene = thirteen_nodes(Mining::Mixed).await;
     let (host, contracts) = (&scene.network.hosts[0].0, scene.network.hosts[0].1);
     let mut operator = Operator::new(host.rpc()).await.unwrap();
-    let set = ProtocolConfig::setUserThresholdCall {
-        contextId: first_context(),
-        threshold: U256::from(11),
-    };
+    let set = ProtocolConfig::setUserThresholdCall { contextId: first_context(), threshold: U256::from(11) };
     operator.send(contracts.protocol_config, &set).await.unwrap();
     operator.mined().await.unwrap();
     let _relay = scene.relay();
 
-    let id = scene
-        .submit_body(Family::UserDecrypt, &in_context(&scene, first_context()))
-        .await;
+    let id = scene.submit_body(Family::UserDecrypt, &in_context(&scene, first_context())).await;
 
     eventually("the threshold is set", || async {
-        scene
-            .count("select max(response_threshold) from tidegate.request")
-            .await
-            == 11
+        scene.count("select max(response_threshold) from tidegate.request").await == 11
     })
     .await;
     assert_eq!(nodes(&scene.result(id).await).len(), 11);
@@ -116,9 +93,7 @@ async fn the_kms_context_in_the_extra_data_has_a_threshold_of_its_own() {
 async fn dropped_shares_count_once(with_request: bool) {
     let mut scene = thirteen_nodes(Mining::OnDemand).await;
     let decryption = scene.network.gateway.decryption;
-    scene
-        .switch(decryption, &Decryption::setRepeatsCall { allowed: true })
-        .await;
+    scene.switch(decryption, &Decryption::setRepeatsCall { allowed: true }).await;
     let behave = |silent: fn(usize) -> bool| {
         for (number, node) in scene.network.kms.nodes().iter().enumerate() {
             node.behave(Behaviour {
@@ -189,10 +164,7 @@ async fn shares_that_are_mined_again_after_their_request_count_once() {
 
 /// A user decryption whose extra data names a context.
 fn in_context(scene: &Scene, context: U256) -> Value {
-    let (chain, user) = (
-        scene.network.hosts[0].0.chain_id(),
-        PrivateKeySigner::from_slice(&[9; 32]).unwrap(),
-    );
+    let (chain, user) = (scene.network.hosts[0].0.chain_id(), PrivateKeySigner::from_slice(&[9; 32]).unwrap());
     let contract = alloy::primitives::Address::repeat_byte(0xc0);
     let permit = Permit {
         public_key: Bytes::from(vec![7; 32]),

@@ -34,10 +34,7 @@ async fn lists(scene: &mut Scene, kms: &[Address], coprocessors: &[Address]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_with_a_foreign_signature_is_not_taken() {
     let mut scene = Scene::with(Options {
-        network: NetworkOptions {
-            public_threshold: 4,
-            ..NetworkOptions::default()
-        },
+        network: NetworkOptions { public_threshold: 4, ..NetworkOptions::default() },
         ..Options::default()
     })
     .await;
@@ -47,10 +44,7 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
     lists(&mut scene, &nodes[1..], &[Address::repeat_byte(7)]).await;
     for node in scene.network.kms.nodes() {
         // The receipt comes first.
-        node.behave(Behaviour {
-            delay: Duration::from_secs(2),
-            ..Behaviour::default()
-        });
+        node.behave(Behaviour { delay: Duration::from_secs(2), ..Behaviour::default() });
     }
     let _relay = scene.relay();
     let (proof, public, user) = (scene.request(0), scene.request(2), scene.request(3));
@@ -62,10 +56,8 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
         .event_signature(PublicDecryptionResponse::SIGNATURE_HASH)
         .from_block(BlockNumberOrTag::Earliest);
     let chains = scene.chains().await;
-    eventually("the value is on the chain", || async {
-        !chains.gateway.logs(&answered).await.unwrap().is_empty()
-    })
-    .await;
+    eventually("the value is on the chain", || async { !chains.gateway.logs(&answered).await.unwrap().is_empty() })
+        .await;
     let head = i64::try_from(scene.network.chain.block_number().await.unwrap()).unwrap();
 
     // Three of the four shares are of nodes that are listed.
@@ -73,12 +65,8 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
     let ended = scene.ended(of_user).await;
     assert_eq!(ended.status, Status::Completed, "{:?}", ended.error);
     let shares: serde_json::Value = ended.response().unwrap();
-    let signers: HashSet<Address> = shares["shares"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(|signer| signer.parse().unwrap())
-        .collect();
+    let signers: HashSet<Address> =
+        shares["shares"].as_object().unwrap().keys().map(|signer| signer.parse().unwrap()).collect();
     assert_eq!(signers, nodes[1..].iter().copied().collect());
 
     eventually("the watcher has read the answers", || async {
@@ -93,10 +81,7 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
     // By the right contract, they are found.
     let real = Some(SignerSets::new(scene.network.gateway.config));
     let responses = Responses::new(scene.tidegate.clone(), chains.gateway, chains.contracts, real);
-    let schedule = reconcile::Schedule {
-        after: Duration::ZERO,
-        ..reconcile::Schedule::default()
-    };
+    let schedule = reconcile::Schedule { after: Duration::ZERO, ..reconcile::Schedule::default() };
     let completed = "select count(*) from tidegate.request where req_status = 'completed'";
     eventually("all are completed", || async {
         reconcile::once(&responses, &schedule).await.unwrap();

@@ -17,10 +17,7 @@ impl Relayer {
     fn answer(&self, is_answering: bool) {
         let nodes = self.network.kms.nodes().iter().chain(self.network.coprocessor.nodes());
         for node in nodes {
-            node.behave(Behaviour {
-                silent: !is_answering,
-                ..Behaviour::default()
-            });
+            node.behave(Behaviour { silent: !is_answering, ..Behaviour::default() });
         }
     }
 
@@ -51,10 +48,7 @@ impl Relayer {
     /// Waits until so many requests have receipts.
     async fn until_mined(&self, requests: i64) {
         let mined = "select count(*) from tidegate.request where receipt_received_at is not null";
-        eventually("they are mined", || async {
-            self.database.number(mined).await == requests
-        })
-        .await;
+        eventually("they are mined", || async { self.database.number(mined).await == requests }).await;
     }
 }
 
@@ -66,21 +60,14 @@ async fn a_hundred_twins_at_once_on_two_nodes_are_one_transaction_and_a_failed_o
     // A second later, permits begin later, and have another signature.
     let later = || relayer.work(3);
     eventually("a second has passed", || async { later().body != first[2].body }).await;
-    let works: Vec<_> = first
-        .into_iter()
-        .zip(NUMBERS)
-        .map(|(work, number)| [work, relayer.work(number)])
-        .collect();
+    let works: Vec<_> = first.into_iter().zip(NUMBERS).map(|(work, number)| [work, relayer.work(number)]).collect();
 
     let jobs = relayer.submit_all_twins(&works).await;
     relayer.until_mined(4).await;
     relayer.assert_sent(4).await;
     assert_eq!(relayer.submit_all_twins(&works).await, jobs, "they are live");
 
-    relayer
-        .database
-        .execute("select tidegate.time_out(array_agg(id)) from tidegate.request")
-        .await;
+    relayer.database.execute("select tidegate.time_out(array_agg(id)) from tidegate.request").await;
     let again = relayer.submit_all_twins(&works).await;
     assert!(again.iter().all(|job| !jobs.contains(job)), "{again:?}");
     relayer.until_mined(8).await;

@@ -30,16 +30,11 @@ use crate::{
 async fn an_answer_before_the_receipt_is_kept_for_it() {
     let scene = Scene::new().await;
     let _relay = scene.relay();
-    scene
-        .proxy
-        .add(Rule::new("eth_getTransactionReceipt", Fault::Answer(Value::Null)));
+    scene.proxy.add(Rule::new("eth_getTransactionReceipt", Fault::Answer(Value::Null)));
     let request = scene.request(0);
     let id = scene.submit(&request).await;
     eventually("its answer has come", || async {
-        scene
-            .count("select count(*) from tidegate.response_inbox where not late")
-            .await
-            == 1
+        scene.count("select count(*) from tidegate.response_inbox where not late").await == 1
     })
     .await;
     assert_eq!(scene.database.status(id).await, "tx_in_flight");
@@ -55,18 +50,10 @@ async fn an_answer_in_the_block_of_its_request_counts() {
     let scene = Scene::with(Options::of_chain(Mining::OnDemand, 0)).await;
     let _relay = scene.relay();
     let (id, _) = scene.pooled(&scene.request(0)).await;
-    let reject = InputVerification::rejectProofResponseCall {
-        zkProofId: U256::from(1),
-        extraData: Bytes::from_static(&[0]),
-    };
+    let reject =
+        InputVerification::rejectProofResponseCall { zkProofId: U256::from(1), extraData: Bytes::from_static(&[0]) };
     // It offers less, so it comes later in the block.
-    let head = scene
-        .network
-        .chain
-        .block(BlockNumberOrTag::Latest)
-        .await
-        .unwrap()
-        .unwrap();
+    let head = scene.network.chain.block(BlockNumberOrTag::Latest).await.unwrap().unwrap();
     let base_fee = u128::from(head.header.base_fee_per_gas.unwrap());
     let rejection = TransactionRequest::default()
         .from(scene.network.coprocessor.signers()[0])
@@ -79,24 +66,16 @@ async fn an_answer_in_the_block_of_its_request_counts() {
 
     scene.network.chain.mine(1).await.unwrap();
 
-    assert_eq!(
-        scene.result(id).await,
-        json!({ "accepted": false, "extraData": "0x00" })
-    );
+    assert_eq!(scene.result(id).await, json!({ "accepted": false, "extraData": "0x00" }));
     let receipt = scene.network.chain.receipt(rejection).await.unwrap().unwrap();
     let block = i64::try_from(receipt.block_number.unwrap()).unwrap();
-    assert_eq!(
-        scene.count("select max(block_number) from fhevm.reference").await,
-        block
-    );
+    assert_eq!(scene.count("select max(block_number) from fhevm.reference").await, block);
 }
 
 /// The events of the gateway's contracts after a block.
 async fn events(scene: &Scene, after: u64) -> usize {
     let gateway = &scene.network.gateway;
-    let filter = Filter::new()
-        .address(vec![gateway.decryption, gateway.input_verification])
-        .from_block(after + 1);
+    let filter = Filter::new().address(vec![gateway.decryption, gateway.input_verification]).from_block(after + 1);
     let logs: Vec<Value> = scene.network.chain.rpc().call("eth_getLogs", (filter,)).await.unwrap();
     logs.len()
 }
@@ -120,15 +99,8 @@ async fn nothing_is_kept_of_the_traffic_of_others() {
     let _running = [scene.work(), scene.watch()];
     // Another relayer's account, whose transactions anvil signs.
     let stranger = scene.network.chain.keys()[0].address();
-    let mut operator = tidegate_fhevm_stand_ins::deploy::Operator::new(scene.network.chain.rpc())
-        .await
-        .unwrap();
-    scene
-        .network
-        .gateway
-        .fund(&mut operator, stranger, 100_000)
-        .await
-        .unwrap();
+    let mut operator = tidegate_fhevm_stand_ins::deploy::Operator::new(scene.network.chain.rpc()).await.unwrap();
+    scene.network.gateway.fund(&mut operator, stranger, 100_000).await.unwrap();
     let own: u64 = campaign(3, 105);
     let mut requests = Vec::new();
     // The first requests of contracts need more gas than an estimate says that counts those in the pool.
@@ -150,21 +122,12 @@ async fn nothing_is_kept_of_the_traffic_of_others() {
                 .gas_limit(3_000_000);
             ("eth_sendTransaction", json!([transaction]))
         });
-        let sent = scene
-            .network
-            .chain
-            .rpc()
-            .batch(&foreign.collect::<Vec<_>>())
-            .await
-            .unwrap();
+        let sent = scene.network.chain.rpc().batch(&foreign.collect::<Vec<_>>()).await.unwrap();
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
         let request = scene.request(number);
         requests.push((scene.submit(&request).await, request));
         let head = scene.network.chain.block_number().await.unwrap();
-        eventually("the next block", || async {
-            scene.network.chain.block_number().await.unwrap() > head
-        })
-        .await;
+        eventually("the next block", || async { scene.network.chain.block_number().await.unwrap() > head }).await;
     }
     for (id, request) in &requests {
         scene.check_result(request, *id).await;
@@ -214,10 +177,8 @@ async fn an_answer_that_an_endpoint_leaves_out_is_found_by_asking_for_it() {
 
     let chains = scene.chains().await;
     let responses = tidegate_fhevm::watch::responses(&scene.tidegate, &scene.config, &chains);
-    let schedule = tidegate_fhevm::reconcile::Schedule {
-        after: Duration::ZERO,
-        ..tidegate_fhevm::reconcile::Schedule::default()
-    };
+    let schedule =
+        tidegate_fhevm::reconcile::Schedule { after: Duration::ZERO, ..tidegate_fhevm::reconcile::Schedule::default() };
     eventually("all were found", || async {
         tidegate_fhevm::reconcile::once(&responses, &schedule).await.unwrap();
         scene.count(awaiting).await == 0
@@ -227,23 +188,14 @@ async fn an_answer_that_an_endpoint_leaves_out_is_found_by_asking_for_it() {
     for (request, id) in requests.iter().zip(ids) {
         scene.check_result(request, id).await;
     }
-    assert_eq!(
-        scene
-            .count("select count(*) from fhevm.reference where not watched")
-            .await,
-        0
-    );
+    assert_eq!(scene.count("select count(*) from fhevm.reference where not watched").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_always_leaves_logs_out_hides_answers_for_ninety_seconds_at_most() {
     let mut scene = Scene::new().await;
     let second = scene.network.chain.url().clone();
-    std::sync::Arc::get_mut(&mut scene.config)
-        .unwrap()
-        .gateway
-        .http
-        .push(second);
+    std::sync::Arc::get_mut(&mut scene.config).unwrap().gateway.http.push(second);
     scene.proxy.add(Rule::new("eth_getLogs", Fault::OmitLogs));
     let _relay = scene.relay();
     let requests: Vec<_> = [0, 1, 2, 3].map(|number| scene.request(number)).into();
@@ -257,10 +209,7 @@ async fn an_endpoint_that_always_leaves_logs_out_hides_answers_for_ninety_second
     let responses = tidegate_fhevm::watch::responses(&scene.tidegate, &scene.config, &chains);
     let usual = tidegate_fhevm::reconcile::Schedule::default();
     assert!(usual.after + usual.every <= Duration::from_secs(90));
-    let schedule = tidegate_fhevm::reconcile::Schedule {
-        after: Duration::ZERO,
-        ..usual
-    };
+    let schedule = tidegate_fhevm::reconcile::Schedule { after: Duration::ZERO, ..usual };
     eventually("all were found", || async {
         tidegate_fhevm::reconcile::once(&responses, &schedule).await.unwrap();
         scene.count(awaiting).await == 0
@@ -285,13 +234,7 @@ async fn the_chain_is_not_asked_while_answers_are_applied() {
         .event_signature(InputVerification::VerifyProofResponse::SIGNATURE_HASH)
         .from_block(0);
     let logs = || async {
-        let logs: Vec<Log> = scene
-            .network
-            .chain
-            .rpc()
-            .call("eth_getLogs", (&answers,))
-            .await
-            .unwrap();
+        let logs: Vec<Log> = scene.network.chain.rpc().call("eth_getLogs", (&answers,)).await.unwrap();
         logs
     };
     eventually("it has its receipt, and the chain its answer", || async {
@@ -300,10 +243,7 @@ async fn the_chain_is_not_asked_while_answers_are_applied() {
     .await;
     let logs = logs().await;
     drop(running);
-    let number = scene
-        .count("select block_number from fhevm.reference")
-        .await
-        .cast_unsigned();
+    let number = scene.count("select block_number from fhevm.reference").await.cast_unsigned();
     let block = scene.network.chain.block(number).await.unwrap().unwrap();
     let block = BlockId::of(&block.header);
     let chains = scene.chains().await;
@@ -317,10 +257,7 @@ async fn the_chain_is_not_asked_while_answers_are_applied() {
         applied
     };
     let unknown = apply(&[]).await.unwrap_err();
-    assert!(
-        matches!(&unknown, ApplyError::Blocks(blocks) if *blocks == [number]),
-        "{unknown}"
-    );
+    assert!(matches!(&unknown, ApplyError::Blocks(blocks) if *blocks == [number]), "{unknown}");
     assert!(matches!(apply(&[block]).await.unwrap_err(), ApplyError::Lacking));
 
     responses.prepare().await.unwrap();

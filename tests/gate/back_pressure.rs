@@ -50,12 +50,7 @@ async fn serve(session: &mut Session, count: usize) {
 }
 
 async fn settle(session: &mut Session, held: &[crate::support::race::Held]) {
-    session
-        .texts(&format!(
-            "select id from tidegate.settle_rejected({}, null)",
-            leases(held)
-        ))
-        .await;
+    session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(held))).await;
 }
 
 fn batch(kind: &str, count: usize) -> String {
@@ -85,9 +80,7 @@ async fn a_claim_that_ends_requests_counts_those_that_it_takes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recovery_that_ends_requests_under_a_lease_opens_the_gate() {
     let database = stage().await;
-    database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'").await;
     let mut session = Session::open(&database).await;
     outcomes(&mut session, &batch("direct", 30)).await;
     assert_eq!(session.claim("tx", 20).await.len(), 20);
@@ -126,10 +119,8 @@ async fn a_batch_goes_in_whole_or_not_at_all() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     // 40 never fit.
-    let (code, message) = session
-        .attempt(&format!("select * from tidegate.{}", batch("direct", 40)))
-        .await
-        .unwrap_err();
+    let (code, message) =
+        session.attempt(&format!("select * from tidegate.{}", batch("direct", 40))).await.unwrap_err();
     assert_eq!(code, "TG011");
     assert!(message.contains("40") && message.contains("30"), "{message}");
 
@@ -139,10 +130,7 @@ async fn a_batch_goes_in_whole_or_not_at_all() {
     assert_eq!(session.text(STATE).await, "accepting 0 0");
     assert_eq!(outcomes(&mut session, &batch("direct", 15)).await, ["accepted"; 15]);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
-    let (code, _) = session
-        .attempt(&format!("select * from tidegate.{}", batch("direct", 31)))
-        .await
-        .unwrap_err();
+    let (code, _) = session.attempt(&format!("select * from tidegate.{}", batch("direct", 31))).await.unwrap_err();
     assert_eq!(code, "TG011");
     assert_eq!(database.number("select count(*) from tidegate.request").await, 30);
 }
@@ -151,16 +139,9 @@ async fn a_batch_goes_in_whole_or_not_at_all() {
 async fn a_batch_is_told_when_there_is_room_for_all_of_it() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    session
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    session.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     outcomes(&mut session, &batch("direct", 20)).await;
-    let told = |count: usize| {
-        format!(
-            "select distinct retry_after_seconds from tidegate.{}",
-            batch("direct", count)
-        )
-    };
+    let told = |count: usize| format!("select distinct retry_after_seconds from tidegate.{}", batch("direct", count));
     // 20 + 15 - 30 have to go, with a margin of 0.2.
     for (count, seconds) in [(15, "6"), (11, "2"), (30, "24")] {
         assert_eq!(session.text(&told(count)).await, seconds, "{count}");
@@ -223,9 +204,7 @@ async fn a_gate_that_has_been_closed_for_a_while_tells_how_fast_it_is_served() {
         .await;
     assert_eq!(session.text(told).await, "27");
     // As fast as the limit, give or take the margin: the limit it is.
-    session
-        .execute("update tidegate.queue set per_seconds = 0.55 where name = 'tx'")
-        .await;
+    session.execute("update tidegate.queue set per_seconds = 0.55 where name = 'tx'").await;
     assert_eq!(session.text(told).await, "24");
 }
 
@@ -260,15 +239,9 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
     let group = "submit_group('direct', '{5,1,2,2,3,4}', array[null, 'one', 'two', 'two', null, 'four'])";
     let replayed = "replayed";
     // Room for two: the first, and the second's two submissions of one key, which are one request.
-    assert_eq!(
-        outcomes(&mut session, group).await,
-        ["accepted", replayed, "accepted", replayed, "refused", "refused"]
-    );
+    assert_eq!(outcomes(&mut session, group).await, ["accepted", replayed, "accepted", replayed, "refused", "refused"]);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
-    assert_eq!(
-        outcomes(&mut session, group).await,
-        ["refused", replayed, replayed, replayed, "refused", "refused"]
-    );
+    assert_eq!(outcomes(&mut session, group).await, ["refused", replayed, replayed, replayed, "refused", "refused"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,9 +268,7 @@ async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
     let (_, told) = group.finish().await;
     assert_eq!(told, ["accepted", "accepted", "accepted", "accepted", "accepted"]);
     assert_eq!(
-        session
-            .text("select g.state || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'")
-            .await,
+        session.text("select g.state || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'").await,
         "accepting 0"
     );
     outcomes(&mut session, &batch("direct", 2)).await;
@@ -308,9 +279,7 @@ async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
 async fn submissions_that_a_group_leaves_no_room_for_name_the_gate_that_it_closes() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    session
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    session.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     outcomes(&mut session, &batch("direct", 28)).await;
     // At 30 it closes, and opens at 15: 15 s, with a margin of 0.2.
     assert_eq!(
@@ -339,10 +308,7 @@ async fn promised_work_goes_in_and_closes_the_gate() {
     serve(&mut session, 45).await;
     let mut other = Session::begin(&database).await;
     assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
-    assert_eq!(
-        outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await, ["accepted"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -350,22 +316,13 @@ async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() 
     let database = stage().await;
     let mut session = Session::open(&database).await;
     assert_eq!(outcomes(&mut session, &batch("direct", 29)).await, ["accepted"; 29]);
-    assert_eq!(
-        outcomes(&mut session, &batch("public_decrypt", 29)).await,
-        ["accepted"; 29]
-    );
+    assert_eq!(outcomes(&mut session, &batch("public_decrypt", 29)).await, ["accepted"; 29]);
     let held = session.claim("readiness", 5).await;
-    session
-        .texts(&format!("select id from tidegate.settle_passed({})", leases(&held)))
-        .await;
+    session.texts(&format!("select id from tidegate.settle_passed({})", leases(&held))).await;
     // Admission `accepted` is never refused, so beyond the mark.
     assert_eq!(session.text(STATE).await, "too_many_requests 34 1");
     for kind in ["public_decrypt", "direct"] {
-        assert_eq!(
-            outcomes(&mut session, &format!("submit('{kind}', '{{}}')")).await,
-            ["refused"],
-            "{kind}"
-        );
+        assert_eq!(outcomes(&mut session, &format!("submit('{kind}', '{{}}')")).await, ["refused"], "{kind}");
     }
 }
 
@@ -393,18 +350,14 @@ async fn removing_messages_opens_the_gate() {
 async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    session
-        .execute("select tidegate.gate_force('tx', 'accepting', 'ann')")
-        .await;
+    session.execute("select tidegate.gate_force('tx', 'accepting', 'ann')").await;
     assert_eq!(outcomes(&mut session, &batch("direct", 100)).await, ["accepted"; 100]);
     session.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(session.text(STATE).await, "accepting 0 1");
     // Above the mark it closes as it is let go.
     session.execute("select tidegate.gate_force('tx', null)").await;
     assert_eq!(session.text(STATE).await, "too_many_requests 100 2");
-    session
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    session.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     serve(&mut session, 100).await;
     session.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(session.text(STATE).await, "too_many_requests 100 3");
@@ -429,18 +382,12 @@ async fn strict_admission_needs_a_snapshot_of_now() {
     let mut session = Session::open(&database).await;
     for level in ["repeatable read", "serializable"] {
         session.execute(&format!("begin isolation level {level}")).await;
-        let (code, message) = session
-            .attempt("select * from tidegate.submit('direct', '{}')")
-            .await
-            .unwrap_err();
+        let (code, message) = session.attempt("select * from tidegate.submit('direct', '{}')").await.unwrap_err();
         assert_eq!(code, "TG007");
         assert!(message.contains("READ COMMITTED"), "{message}");
         session.rollback().await;
         session.execute(&format!("begin isolation level {level}")).await;
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await, ["accepted"]);
         session.commit().await;
     }
 }
@@ -458,9 +405,7 @@ async fn open_submissions_take_room_and_keep_nothing_waiting() {
     }
     // What is open may still be taken back: the gate stays as it is, and the wait is the shortest.
     assert_eq!(
-        other
-            .texts("select outcome, retry_after_seconds from tidegate.submit('direct', '{}')")
-            .await,
+        other.texts("select outcome, retry_after_seconds from tidegate.submit('direct', '{}')").await,
         ["refused 1"]
     );
     assert_eq!(other.text(STATE).await, "accepting 0 0");
@@ -495,9 +440,7 @@ async fn a_request_given_back_whose_claim_was_deleted_by_hand_takes_its_room_aga
         let held = session.claim("tx", 1).await;
         database.execute("delete from tidegate.claim").await;
         // The gate knows its number as dead from here on.
-        session
-            .execute("select tidegate_internal.refresh_offset('tx', true)")
-            .await;
+        session.execute("select tidegate_internal.refresh_offset('tx', true)").await;
         assert_eq!(outcomes(&mut session, &batch("direct", 29)).await, ["accepted"; 29]);
         let back = back.replace("LEASES", &leases(&held));
         assert_eq!(session.texts(&format!("select id from {back}")).await.len(), 1);
@@ -509,9 +452,7 @@ async fn a_request_given_back_whose_claim_was_deleted_by_hand_takes_its_room_aga
 
 /// Makes an internal function wait, before it does its work, for a lock that the session holds.
 async fn hold(database: &TestDatabase, function: &str, takes: &str, returns: &str) -> Session {
-    let passed: Vec<_> = (1..=takes.split(',').count())
-        .map(|number| format!("${number}"))
-        .collect();
+    let passed: Vec<_> = (1..=takes.split(',').count()).map(|number| format!("${number}")).collect();
     database
         .execute(&format!(
             "alter function tidegate_internal.{function} rename to held;
@@ -564,10 +505,7 @@ async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_me
     group.until_blocked_by(&database, &holder).await;
     serve(&mut session, 1).await;
     holder.close().await;
-    assert_eq!(
-        group.finish().await.1,
-        ["accepted", "accepted", "refused", "refused", "refused"]
-    );
+    assert_eq!(group.finish().await.1, ["accepted", "accepted", "refused", "refused", "refused"]);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
     sound(&database).await;
 }
@@ -580,10 +518,7 @@ async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_
     outcomes(&mut holder, "submit('direct', '{}')").await;
     let mut other = Session::open(&database).await;
     other.execute("set lock_timeout = '100ms'").await;
-    let (code, message) = other
-        .attempt("select * from tidegate.submit('direct', '{}')")
-        .await
-        .unwrap_err();
+    let (code, message) = other.attempt("select * from tidegate.submit('direct', '{}')").await.unwrap_err();
     assert_eq!(code, "55P03");
     assert!(message.contains("gate \"kind direct\" is busy"), "{message}");
     assert_eq!(other.text("show lock_timeout").await, "100ms");
@@ -595,9 +530,7 @@ async fn a_quota_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_
 
 /// With a quota that never limits: but its submissions come one after the other.
 async fn with_quota(database: &TestDatabase) {
-    database
-        .execute("select tidegate.quota_set(kind => 'direct', high_water => 1000)")
-        .await;
+    database.execute("select tidegate.quota_set(kind => 'direct', high_water => 1000)").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -616,14 +549,7 @@ async fn replays_pass_no_gate() {
     outcomes(&mut holder, "submit('direct', '{}')").await;
     session.execute("set lock_timeout = '1s'").await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
-    assert_eq!(
-        session
-            .attempt("select * from tidegate.submit('direct', '{}', 'l')")
-            .await
-            .unwrap_err()
-            .0,
-        "55P03"
-    );
+    assert_eq!(session.attempt("select * from tidegate.submit('direct', '{}', 'l')").await.unwrap_err().0, "55P03");
     holder.rollback().await;
 }
 
@@ -652,9 +578,7 @@ async fn a_settle_that_fills_a_closed_queue_delays_no_submission() {
     outcomes(&mut session, &batch("direct", 30)).await;
     let held = session.claim("readiness", 1).await;
     session.execute("begin").await;
-    session
-        .texts(&format!("select id from tidegate.settle_passed({})", leases(&held)))
-        .await;
+    session.texts(&format!("select id from tidegate.settle_passed({})", leases(&held))).await;
     assert_eq!(
         session
             .text("select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and pid = pg_backend_pid()")
@@ -795,8 +719,7 @@ async fn a_soft_gate_waits_for_no_lock() {
     assert_eq!(outcomes(&mut two, "submit('direct', '{}')").await, ["refused"]);
     assert_eq!(two.text(DEPTH).await, "31");
     assert_eq!(
-        two.text("select state || ' ' || epoch from tidegate.gate where name = 'tx'")
-            .await,
+        two.text("select state || ' ' || epoch from tidegate.gate where name = 'tx'").await,
         "too_many_requests 1"
     );
 }

@@ -41,17 +41,13 @@ fn promised(kind: &str, count: usize) -> String {
 /// State, depth at the last flip, epoch.
 async fn state(session: &mut Session, gate: &str) -> String {
     session
-        .text(&format!(
-            "select state || ' ' || depth || ' ' || epoch from tidegate.gate where name = '{gate}'"
-        ))
+        .text(&format!("select state || ' ' || depth || ' ' || epoch from tidegate.gate where name = '{gate}'"))
         .await
 }
 
 /// How many a quota counts.
 async fn counted(session: &mut Session, gate: &str) -> String {
-    session
-        .text(&format!("select depth from tidegate.gate_overview('{gate}')"))
-        .await
+    session.text(&format!("select depth from tidegate.gate_overview('{gate}')")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,10 +61,7 @@ async fn a_quota_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
     for count in [0, 2] {
         session.texts(&settle("settle_receipt", &held[..count], "")).await;
         assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
-        assert_eq!(
-            outcomes(&mut session, "submit('input_proof', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('input_proof', '{}')").await, ["accepted"]);
     }
     session.texts(&settle("settle_receipt", &held[2..3], "")).await;
     assert_eq!(state(&mut session, "kind direct").await, "accepting 3 2");
@@ -112,10 +105,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     };
     let at_once = "update tidegate.kind set key_after_unknown = 'window'; update tidegate.policy set semantics = 'at_most_once', attempts = 1 where stage = 'tx'";
     for out in [
-        format!(
-            "select tidegate.cancel(id) from unnest({}) as id",
-            some("direct", "processing")
-        ),
+        format!("select tidegate.cancel(id) from unnest({}) as id", some("direct", "processing")),
         format!("select tidegate.fail_tx({})", some("direct", "processing")),
         format!("select tidegate.fail_internal({})", some("user_decrypt", "queued")),
         format!("select tidegate.time_out({})", some("user_decrypt", "queued")),
@@ -130,10 +120,7 @@ async fn every_way_out_of_the_queues_is_counted() {
         ),
         "select tidegate.expire_by_readiness()".to_owned(),
         // By hand; its message goes as a stray.
-        format!(
-            "update tidegate.request set req_status = 'failure' where id = any({})",
-            some("direct", "processing")
-        ),
+        format!("update tidegate.request set req_status = 'failure' where id = any({})", some("direct", "processing")),
         "select tidegate.remove_stray_messages('tx')".to_owned(),
     ] {
         session
@@ -156,10 +143,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     session.execute(at_once).await;
     let held = session.claim("tx", 2).await;
     session
-        .texts(&format!(
-            "select tidegate.settle_retry({}, null, array_fill(interval '0', array[2]))",
-            leases(&held)
-        ))
+        .texts(&format!("select tidegate.settle_retry({}, null, array_fill(interval '0', array[2]))", leases(&held)))
         .await;
     sound_but_strays(&mut session, "attempts_exhausted").await;
     session.claim("tx", 2).await;
@@ -172,10 +156,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     session.claim("tx", 20).await;
     sound_but_strays(&mut session, "a claim that ends what it finds").await;
     assert!(
-        database
-            .number("select count(distinct cause) from tidegate.request where finished_at is not null")
-            .await
-            >= 9
+        database.number("select count(distinct cause) from tidegate.request where finished_at is not null").await >= 9
     );
     sound(&database).await;
 }
@@ -200,9 +181,7 @@ async fn sound_but_strays(session: &mut Session, after: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tightest_of_several_gates_decides() {
     let (database, mut session) = stage(&[DIRECT, ANN]).await;
-    session
-        .execute("update tidegate.gate set high_water = 8, low_water = 7 where queue = 'tx'")
-        .await;
+    session.execute("update tidegate.gate set high_water = 8, low_water = 7 where queue = 'tx'").await;
     let by_ann = "submit('direct', '{}', submitter => 'ann')";
     for _ in 0..4 {
         assert_eq!(outcomes(&mut session, by_ann).await, ["accepted"]);
@@ -226,20 +205,14 @@ async fn the_tightest_of_several_gates_decides() {
         .await,
         ["accepted", "accepted", "accepted", "refused", "refused", "refused"]
     );
-    assert_eq!(
-        outcomes(&mut session, "submit('input_proof', '{}')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('input_proof', '{}')").await, ["accepted"]);
     sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_goes_in_whole_or_not_at_all_and_replays_always() {
     let (database, mut session) = stage(&[DIRECT]).await;
-    let (code, message) = session
-        .attempt(&format!("select * from tidegate.{}", batch("direct", 7)))
-        .await
-        .unwrap_err();
+    let (code, message) = session.attempt(&format!("select * from tidegate.{}", batch("direct", 7))).await.unwrap_err();
     assert_eq!(code, "TG011");
     assert!(message.contains("\"kind direct\""), "{message}");
     let keyed = "submit_batch('direct', '{1,2,3,4}', '{a,b,c,d}')";
@@ -296,10 +269,7 @@ async fn concurrent_submitters_never_exceed_a_quota() {
         while served < unwatched || session.text(flips).await.parse::<i32>().unwrap() < 5 {
             let may_serve = served < unwatched || session.text(closed).await != "0";
             for (limit, live) in [
-                (
-                    20,
-                    "select count(*) from tidegate.request where req_status in ('processing', 'tx_in_flight')",
-                ),
+                (20, "select count(*) from tidegate.request where req_status in ('processing', 'tx_in_flight')"),
                 (
                     8,
                     "select count(*) from tidegate.request where req_status in ('processing', 'tx_in_flight') and submitter = 'ann'",
@@ -314,12 +284,7 @@ async fn concurrent_submitters_never_exceed_a_quota() {
             }
             let held = session.claim("tx", 2).await;
             served += held.len();
-            session
-                .texts(&format!(
-                    "select id from tidegate.settle_rejected({}, null)",
-                    leases(&held)
-                ))
-                .await;
+            session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(&held))).await;
         }
         done.store(true, Ordering::Relaxed);
         served
@@ -350,10 +315,7 @@ async fn requests_in_queues_count_at_a_new_quota_from_the_first_moment() {
     session
         .execute("select tidegate.quota_set(kind => 'public_decrypt', high_water => 3); select tidegate.quota_set(kind => 'direct', high_water => 5)")
         .await;
-    assert_eq!(
-        state(&mut session, "kind public_decrypt").await,
-        "too_many_requests 3 1"
-    );
+    assert_eq!(state(&mut session, "kind public_decrypt").await, "too_many_requests 3 1");
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 0");
     assert_eq!(outcomes(&mut session, &batch("direct", 2)).await, ["refused"; 2]);
     assert_eq!(outcomes(&mut session, &batch("direct", 1)).await, ["accepted"]);
@@ -370,9 +332,7 @@ async fn requests_that_are_submitted_or_end_while_a_quota_is_made_are_counted_ri
     let held = ending.claim("tx", 1).await;
     ending.texts(&settle("settle_rejected", &held, "null")).await;
     let mut making = Session::begin(&database).await;
-    making
-        .execute("select tidegate.quota_set(kind => 'direct', high_water => 20)")
-        .await;
+    making.execute("select tidegate.quota_set(kind => 'direct', high_water => 20)").await;
     // Who ends a counted one waits until the quota is there, and finds it.
     let later = Session::open(&database).await.start(
         "select tidegate.fail_internal(array(select id from tidegate.request where req_status = 'processing' order by id offset 1 limit 1))",
@@ -384,21 +344,15 @@ async fn requests_that_are_submitted_or_end_while_a_quota_is_made_are_counted_ri
     old.text("select count(*) from tidegate.gate").await;
     making.commit().await;
     assert_eq!(later.finish().await.1.len(), 1);
-    assert_eq!(
-        outcomes(&mut old, "submit('direct', '{}', admission => 'accepted')").await,
-        ["accepted"]
-    );
-    let last = old
-        .text("select id from tidegate.request where req_status = 'processing' order by id desc limit 1")
-        .await;
+    assert_eq!(outcomes(&mut old, "submit('direct', '{}', admission => 'accepted')").await, ["accepted"]);
+    let last =
+        old.text("select id from tidegate.request where req_status = 'processing' order by id desc limit 1").await;
     for session in [&mut submitting, &mut ending, &mut old] {
         session.commit().await;
     }
 
     // The round finds those that came.
-    session
-        .execute("select tidegate.quota_reconcile(), tidegate.quota_reconcile()")
-        .await;
+    session.execute("select tidegate.quota_reconcile(), tidegate.quota_reconcile()").await;
     assert_eq!(counted(&mut session, "kind direct").await, "7");
     sound(&database).await;
 
@@ -461,9 +415,7 @@ async fn a_quota_that_is_made_under_load_counts_right_in_the_end() {
 async fn maintenance_goes_through_a_deep_queue_at_once_after_a_quota_was_made() {
     let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
-    session
-        .execute("select tidegate.quota_set(kind => 'direct', high_water => 20000)")
-        .await;
+    session.execute("select tidegate.quota_set(kind => 'direct', high_water => 20000)").await;
     assert_eq!(counted(&mut session, "kind direct").await, "10000");
     // A call gives no duty more than half a second, and the next one goes on.
     while session.text("select is_new from tidegate.gate_round").await != "f" {
@@ -489,9 +441,7 @@ async fn maintenance_opens_a_quota_that_counted_requests_in_no_queue() {
         )
         .await;
     assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
-    session
-        .execute("update tidegate.maintenance set ran_at = '-infinity'")
-        .await;
+    session.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
     session.execute("call tidegate.maintain()").await;
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 3");
     assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
@@ -503,11 +453,7 @@ async fn a_removed_quota_refuses_no_submission() {
     outcomes(&mut session, &batch("direct", 6)).await;
     let mut other = Session::begin(&database).await;
     assert_eq!(
-        outcomes(
-            &mut other,
-            "submit('direct', '{}', submitter => 'ann', admission => 'accepted')"
-        )
-        .await,
+        outcomes(&mut other, "submit('direct', '{}', submitter => 'ann', admission => 'accepted')").await,
         ["accepted"]
     );
     let mut removing = Session::begin(&database).await;
@@ -564,10 +510,7 @@ async fn the_quota_of_a_kind_goes_with_the_kind() {
              delete from tidegate.kind where name = 'mine'",
         )
         .await;
-    assert_eq!(
-        session.texts("select name from tidegate.gate order by name").await,
-        ["readiness", "tx"]
-    );
+    assert_eq!(session.texts("select name from tidegate.gate order by name").await, ["readiness", "tx"]);
     sound(&database).await;
 }
 
@@ -592,31 +535,18 @@ async fn a_quota_changes_as_far_as_it_is_named_and_invalid_values_are_refused_in
         ("'nope', high_water => 3", "TG002", "no kind \"nope\""),
         ("submitter => 'ann'", "TG007", "high_water"),
         ("submitter => '', high_water => 3", "TG007", "1 to 200 characters"),
-        (
-            "submitter => repeat('x', 201), high_water => 3",
-            "TG007",
-            "1 to 200 characters",
-        ),
+        ("submitter => repeat('x', 201), high_water => 3", "TG007", "1 to 200 characters"),
         ("'direct', high_water => 2", "TG007", "low water is below high water"),
-        (
-            "submitter => 'ann', high_water => 0",
-            "TG007",
-            "low water is below high water",
-        ),
+        ("submitter => 'ann', high_water => 0", "TG007", "low water is below high water"),
         ("'direct', mode => 'hard'", "TG007", "mode is known"),
     ] {
-        let (said, message) = session
-            .attempt(&format!("select tidegate.quota_set({call})"))
-            .await
-            .unwrap_err();
+        let (said, message) = session.attempt(&format!("select tidegate.quota_set({call})")).await.unwrap_err();
         assert_eq!(said, code, "{call}");
         assert!(message.contains(words), "{call}: {message}");
     }
     // It closes and opens with its marks.
     submit_many(&database, "direct", 5).await;
-    session
-        .execute("select tidegate.quota_set('direct', high_water => 5)")
-        .await;
+    session.execute("select tidegate.quota_set('direct', high_water => 5)").await;
     assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 5 1");
     session
         .execute("select tidegate.config_set_many('{\"kind direct.high_water\": 50, \"kind direct.low_water\": 10}'); select tidegate.gates_evaluate()")
@@ -630,16 +560,13 @@ async fn two_concurrent_operators_make_one_quota() {
     let mut one = Session::begin(&database).await;
     let make = "select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 4)";
     assert_eq!(one.text(make).await, "t");
-    let two = Session::open(&database)
-        .await
-        .start("select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 8)");
+    let two =
+        Session::open(&database).await.start("select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 8)");
     two.until_blocked_by(&database, &one).await;
     one.commit().await;
     assert_eq!(two.finish().await.1, ["t"]);
     assert_eq!(
-        database
-            .value("select name || high_water from tidegate.gate where queue is null")
-            .await,
+        database.value("select name || high_water from tidegate.gate where queue is null").await,
         "submitter a.b \"c\"8"
     );
 }
@@ -662,26 +589,16 @@ async fn a_large_quota_that_is_full_closes_when_it_is_released() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_is_forced_as_a_gate_is() {
     let (database, mut session) = stage(&[ANN]).await;
-    session
-        .execute("select tidegate.gate_force('submitter ann', 'too_many_requests')")
-        .await;
+    session.execute("select tidegate.gate_force('submitter ann', 'too_many_requests')").await;
     for (submitter, outcome) in [("'ann'", "refused"), ("'bob'", "accepted"), ("null", "accepted")] {
         assert_eq!(
-            outcomes(
-                &mut session,
-                &format!("submit('direct', '{{}}', submitter => {submitter})")
-            )
-            .await,
+            outcomes(&mut session, &format!("submit('direct', '{{}}', submitter => {submitter})")).await,
             [outcome]
         );
     }
-    session
-        .execute("select tidegate.gate_force('submitter ann', null)")
-        .await;
+    session.execute("select tidegate.gate_force('submitter ann', null)").await;
     eventually("it is let go", || async {
-        database
-            .number("select count(*) from tidegate.gate where state = 'accepting' and name = 'submitter ann'")
-            .await
+        database.number("select count(*) from tidegate.gate where state = 'accepting' and name = 'submitter ann'").await
             == 1
     })
     .await;
@@ -693,9 +610,7 @@ async fn a_quota_that_is_removed_while_a_submission_waits_for_it_does_not_refuse
     let submit = batch("direct", 1);
     let mut first = Session::begin(&database).await;
     assert_eq!(outcomes(&mut first, &submit).await, ["accepted"]);
-    let second = Session::open(&database)
-        .await
-        .start(&format!("select outcome from tidegate.{submit}"));
+    let second = Session::open(&database).await.start(&format!("select outcome from tidegate.{submit}"));
     second.until_blocked_by(&database, &first).await;
     assert_eq!(session.text("select tidegate.quota_remove('kind direct')").await, "t");
     first.commit().await;

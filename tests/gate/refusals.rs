@@ -18,9 +18,7 @@ async fn close(database: &TestDatabase, queue: &str) {
 }
 
 async fn open(database: &TestDatabase) {
-    database
-        .execute("update tidegate.gate set state = 'accepting', forced = false")
-        .await;
+    database.execute("update tidegate.gate set state = 'accepting', forced = false").await;
 }
 
 /// Outcome and seconds of each request of a submission.
@@ -51,11 +49,7 @@ async fn a_kind_is_refused_when_the_gate_of_any_queue_it_will_pass_is_closed() {
     let database = TestDatabase::new().await;
     for (closed, refused, taken) in [
         ("tx", vec!["direct", "input_proof", "public_decrypt"], vec![]),
-        (
-            "readiness",
-            vec!["public_decrypt", "user_decrypt"],
-            vec!["direct", "input_proof"],
-        ),
+        ("readiness", vec!["public_decrypt", "user_decrypt"], vec!["direct", "input_proof"]),
     ] {
         open(&database).await;
         close(&database, closed).await;
@@ -65,18 +59,11 @@ async fn a_kind_is_refused_when_the_gate_of_any_queue_it_will_pass_is_closed() {
         }
         for kind in taken {
             let call = format!("submit('{kind}', '{{}}')");
-            assert_eq!(
-                outcome_of(&database, &call).await,
-                ["accepted  f f f"],
-                "{closed}: {kind}"
-            );
+            assert_eq!(outcome_of(&database, &call).await, ["accepted  f f f"], "{closed}: {kind}");
         }
     }
     open(&database).await;
-    assert_eq!(
-        outcome_of(&database, "submit('direct', '{}')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(outcome_of(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,10 +85,7 @@ async fn a_refused_submission_leaves_nothing_behind() {
     assert_eq!(stored(&database).await, 0);
     // The key is free.
     open(&database).await;
-    assert_eq!(
-        outcome_of(&database, "submit('direct', '7', 'k')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(outcome_of(&database, "submit('direct', '7', 'k')").await, ["accepted  f f f"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,9 +117,7 @@ async fn a_submission_that_a_full_queue_refuses_releases_its_keys() {
         assert_eq!(database.text(gate).await.unwrap(), "too_many_requests 30", "{call}");
     }
 
-    database
-        .execute("update tidegate.gate set high_water = 31 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set high_water = 31 where name = 'tx'").await;
     open(&database).await;
     let group = "submit_group('direct', '{1,2,2}', '{k,l,l}')";
     let outcomes = outcome_of(&database, group).await;
@@ -150,16 +132,9 @@ async fn work_already_promised_goes_in_at_a_closed_gate() {
     let database = TestDatabase::new().await;
     close(&database, "tx").await;
 
+    assert_eq!(outcome_of(&database, "submit('direct', '{}', admission => 'accepted')").await, ["accepted  f f f"]);
     assert_eq!(
-        outcome_of(&database, "submit('direct', '{}', admission => 'accepted')").await,
-        ["accepted  f f f"]
-    );
-    assert_eq!(
-        outcome_of(
-            &database,
-            "submit_batch('public_decrypt', '{1,2}', admission => 'accepted')"
-        )
-        .await,
+        outcome_of(&database, "submit_batch('public_decrypt', '{1,2}', admission => 'accepted')").await,
         ["accepted  f f f"; 2]
     );
 }
@@ -168,20 +143,11 @@ async fn work_already_promised_goes_in_at_a_closed_gate() {
 async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
     let database = TestDatabase::new().await;
     let replayed = "select string_agg(outcome || ' ' || id, ' ') from tidegate.";
-    let first = database
-        .value("select id from tidegate.submit('direct', '{\"a\": 1}', 'k')")
-        .await;
+    let first = database.value("select id from tidegate.submit('direct', '{\"a\": 1}', 'k')").await;
     close(&database, "tx").await;
 
-    for call in [
-        "submit('direct', '{\"a\": 1.0}', 'k')",
-        "submit_group('direct', '{\"{\\\"a\\\": 1}\"}', '{k}')",
-    ] {
-        assert_eq!(
-            database.value(&format!("{replayed}{call}")).await,
-            format!("replayed {first}"),
-            "{call}"
-        );
+    for call in ["submit('direct', '{\"a\": 1.0}', 'k')", "submit_group('direct', '{\"{\\\"a\\\": 1}\"}', '{k}')"] {
+        assert_eq!(database.value(&format!("{replayed}{call}")).await, format!("replayed {first}"), "{call}");
     }
     assert_eq!(
         database
@@ -193,35 +159,23 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
     );
     // Another payload is told so; what failed without a send is new work.
     let mut session = Session::open(&database).await;
-    let (code, _) = session
-        .attempt("select tidegate.submit('direct', '2', 'k')")
-        .await
-        .unwrap_err();
+    let (code, _) = session.attempt("select tidegate.submit('direct', '2', 'k')").await.unwrap_err();
     assert_eq!(code, "TG004");
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{first}'::uuid])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{first}'::uuid])")).await;
     // The queue is empty, so the gate has opened.
     close(&database, "tx").await;
-    assert_eq!(
-        outcome_of(&database, "submit('direct', '{\"a\": 1}', 'k')").await,
-        [REFUSED]
-    );
+    assert_eq!(outcome_of(&database, "submit('direct', '{\"a\": 1}', 'k')").await, [REFUSED]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_of_another_submitter_or_kind_is_no_replay() {
     let database = TestDatabase::new().await;
-    database
-        .execute("select tidegate.submit('direct', '{}', 'k', 'ann')")
-        .await;
+    database.execute("select tidegate.submit('direct', '{}', 'k', 'ann')").await;
     close(&database, "tx").await;
 
-    for call in [
-        "submit('direct', '{}', 'k')",
-        "submit('direct', '{}', 'k', 'bob')",
-        "submit('input_proof', '{}', 'k', 'ann')",
-    ] {
+    for call in
+        ["submit('direct', '{}', 'k')", "submit('direct', '{}', 'k', 'bob')", "submit('input_proof', '{}', 'k', 'ann')"]
+    {
         assert_eq!(outcome_of(&database, call).await, [REFUSED], "{call}");
     }
 }
@@ -229,17 +183,12 @@ async fn a_key_of_another_submitter_or_kind_is_no_replay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_refused_whole_and_a_group_one_by_one() {
     let database = TestDatabase::new().await;
-    database
-        .execute("select tidegate.submit_batch('direct', '{1,2}', '{one,two}')")
-        .await;
+    database.execute("select tidegate.submit_batch('direct', '{1,2}', '{one,two}')").await;
     close(&database, "tx").await;
     let before = stored(&database).await;
     let requests = "('direct', '{1,3,2,4,4}', array['one', 'three', 'two', null, 'three'])";
 
-    assert_eq!(
-        outcome_of(&database, &format!("submit_batch{requests}")).await,
-        [REFUSED; 5]
-    );
+    assert_eq!(outcome_of(&database, &format!("submit_batch{requests}")).await, [REFUSED; 5]);
     assert_eq!(
         outcome_of(&database, &format!("submit_group{requests}")).await,
         ["replayed  f f f", REFUSED, "replayed  f f f", REFUSED, REFUSED]
@@ -250,12 +199,7 @@ async fn a_batch_is_refused_whole_and_a_group_one_by_one() {
     let requests = "('direct', '{1,3,2,4}', array['one', 'three', 'two', null])";
     assert_eq!(
         outcome_of(&database, &format!("submit_group{requests}")).await,
-        [
-            "replayed  f f f",
-            "accepted  f f f",
-            "replayed  f f f",
-            "accepted  f f f"
-        ]
+        ["replayed  f f f", "accepted  f f f", "replayed  f f f", "accepted  f f f"]
     );
 }
 
@@ -265,12 +209,8 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
     submit_many(&database, "direct", 130).await;
     submit_many(&database, "public_decrypt", 40).await;
     let seconds = "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')";
-    database
-        .execute("update tidegate.gate set low_water = 30, high_water = 1000 where queue = 'tx'")
-        .await;
-    database
-        .execute("update tidegate.gate set low_water = 10, high_water = 1000 where queue = 'readiness'")
-        .await;
+    database.execute("update tidegate.gate set low_water = 30, high_water = 1000 where queue = 'tx'").await;
+    database.execute("update tidegate.gate set low_water = 10, high_water = 1000 where queue = 'readiness'").await;
     close(&database, "tx").await;
     // 100 above the mark, margin 0.2.
     for (setting, expected) in [
@@ -295,9 +235,7 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
     close(&database, "readiness").await;
     for (concurrency, expected) in [(2, 30), (7, 9), (60, 5), (0, 200)] {
         database
-            .execute(&format!(
-                "update tidegate.queue set max_concurrency = {concurrency} where name = 'readiness'"
-            ))
+            .execute(&format!("update tidegate.queue set max_concurrency = {concurrency} where name = 'readiness'"))
             .await;
         assert_eq!(database.number(seconds).await, expected, "C = {concurrency}");
     }
@@ -307,20 +245,12 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
 async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 130).await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx';")
-        .await;
-    database
-        .execute("update tidegate.gate set low_water = 60, high_water = 1000 where queue = 'tx'")
-        .await;
-    database
-        .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id < 50")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1 where name = 'tx';").await;
+    database.execute("update tidegate.gate set low_water = 60, high_water = 1000 where queue = 'tx'").await;
+    database.execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id < 50").await;
     database.execute("update tidegate.queue set per_seconds = null").await;
     database.claim_tx(20).await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     close(&database, "tx").await;
 
     let seconds = "select retry_after_seconds from tidegate.submit('direct', '{}')";
@@ -334,32 +264,18 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
 async fn a_very_deep_queue_is_not_counted_to_refuse() {
     let database = TestDatabase::deep().await;
     database.execute("select tidegate.survey_queue('tx')").await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'")
-        .await;
-    database
-        .execute("update tidegate.gate set low_water = 1000, high_water = 2000 where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'").await;
+    database.execute("update tidegate.gate set low_water = 1000, high_water = 2000 where queue = 'tx'").await;
     close(&database, "tx").await;
     // 39,000 / 1000 × 1.2.
-    assert_eq!(
-        database
-            .number("select retry_after_seconds from tidegate.submit('direct', '{}')")
-            .await,
-        47
-    );
+    assert_eq!(database.number("select retry_after_seconds from tidegate.submit('direct', '{}')").await, 47);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
     let database = TestDatabase::new().await;
     let mut caller = Session::begin(&database).await;
-    assert_eq!(
-        caller
-            .text("select outcome from tidegate.submit('direct', '{}', 'k')")
-            .await,
-        "accepted"
-    );
+    assert_eq!(caller.text("select outcome from tidegate.submit('direct', '{}', 'k')").await, "accepted");
     // The operator does not wait for callers, nor they for the operator.
     let mut operator = Session::begin(&database).await;
     operator
@@ -368,19 +284,13 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
              update tidegate.setting set jitter = 0",
         )
         .await;
-    assert_eq!(
-        outcome_of(&database, "submit('direct', '{}')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(outcome_of(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
     operator.commit().await;
 
     // What was accepted stays so; its key is not there yet for another session.
     assert_eq!(outcome_of(&database, "submit('direct', '{}', 'k')").await, [REFUSED]);
     caller.commit().await;
-    assert_eq!(
-        outcome_of(&database, "submit('direct', '{}', 'k')").await,
-        ["replayed  f f f"]
-    );
+    assert_eq!(outcome_of(&database, "submit('direct', '{}', 'k')").await, ["replayed  f f f"]);
     let problems = database.violations().await;
     assert_eq!(problems, NO_ROWS);
 }
@@ -396,10 +306,7 @@ async fn misuse_is_reported_before_the_gate() {
         ("submit('direct', '{}', admission => 'perhaps')", "TG007"),
         ("submit_group('direct', '{1,2}', '{k}')", "TG007"),
     ] {
-        let (said, _) = session
-            .attempt(&format!("select * from tidegate.{call}"))
-            .await
-            .unwrap_err();
+        let (said, _) = session.attempt(&format!("select * from tidegate.{call}")).await.unwrap_err();
         assert_eq!(said, code, "{call}");
     }
     assert_eq!(outcome_of(&database, "submit_group('direct', '{}')").await, NO_ROWS);

@@ -46,10 +46,7 @@ impl Stress {
         let mut random = StdRng::seed_from_u64(seed);
         while !self.over.load(Ordering::SeqCst) {
             let mut session = self.database.session().await;
-            let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
-                .fetch_one(&mut session)
-                .await
-                .unwrap();
+            let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut session).await.unwrap();
             self.pids.lock().unwrap().push(pid);
             while !self.over.load(Ordering::SeqCst) {
                 if self.transaction(&mut session, &mut random).await.is_err() {
@@ -199,11 +196,7 @@ impl Stress {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let victim = self.pids.lock().unwrap().choose(&mut random).copied();
             if let Some(pid) = victim {
-                sqlx::query("select pg_terminate_backend($1)")
-                    .bind(pid)
-                    .execute(&mut session)
-                    .await
-                    .unwrap();
+                sqlx::query("select pg_terminate_backend($1)").bind(pid).execute(&mut session).await.unwrap();
             }
         }
     }
@@ -227,15 +220,9 @@ async fn pause(random: &mut StdRng) {
 
 /// The deepest that was seen, how often it was too deep, and how many were let in.
 async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
-    database
-        .execute("create table public.revived (msg_id bigint primary key, after bigint)")
-        .await;
-    let stress = Arc::new(Stress {
-        database,
-        over: AtomicBool::new(false),
-        let_in: AtomicI64::new(0),
-        pids: Mutex::default(),
-    });
+    database.execute("create table public.revived (msg_id bigint primary key, after bigint)").await;
+    let stress =
+        Arc::new(Stress { database, over: AtomicBool::new(false), let_in: AtomicI64::new(0), pids: Mutex::default() });
     let sessions = (0..campaign(16, 50)).map(|seed| {
         let stress = Arc::clone(&stress);
         tokio::spawn(async move { stress.act(seed).await })
@@ -260,22 +247,14 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
         let ended = || async { database.number(open).await == 0 };
         eventually("every draw has ended", ended).await;
         // A gate that closed in a transaction which ended late is opened by maintenance.
-        database
-            .execute("select tidegate.recover(); select tidegate.gates_evaluate()")
-            .await;
+        database.execute("select tidegate.recover(); select tidegate.gates_evaluate()").await;
         let before = database.number(DEPTH).await;
-        database
-            .execute("select * from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200]))")
-            .await;
+        database.execute("select * from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200]))").await;
         let numbers = "select to_jsonb(n) from tidegate_internal.queue_numbers('tx') as n";
         let numbers = database.text(numbers).await;
         let open = database.number(open).await;
         let depth = database.number(DEPTH).await;
-        assert_eq!(
-            depth,
-            before.max(HIGH_WATER),
-            "{before} before, {numbers:?}, {open} open"
-        );
+        assert_eq!(depth, before.max(HIGH_WATER), "{before} before, {numbers:?}, {open} open");
         sound(database).await;
     }
     (deepest, deeper, let_in)
@@ -318,14 +297,10 @@ async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
 
     // Who only reads it takes none of it.
     session.execute("begin").await;
-    session
-        .texts("select * from tidegate_internal.queue_numbers('tx')")
-        .await;
+    session.texts("select * from tidegate_internal.queue_numbers('tx')").await;
     let id = session.text("select id from tidegate.submit('direct', '{}')").await;
     session.execute("commit; begin").await;
-    session
-        .texts(&format!("select * from tidegate.request_outlook('{id}')"))
-        .await;
+    session.texts(&format!("select * from tidegate.request_outlook('{id}')")).await;
     assert_eq!(watch.text(LOCKED).await, "0");
     session.commit().await;
 }
@@ -335,20 +310,12 @@ async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
 async fn messages_that_a_session_removed_in_earlier_transactions_take_no_room() {
     let database = stage().await;
     let ids = submit_many(&database, "direct", 20).await;
-    database
-        .execute("update tidegate.gate set high_water = 20, low_water = 19 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set high_water = 20, low_water = 19 where name = 'tx'").await;
     let mut session = Session::open(&database).await;
     for (count, id) in ids.iter().enumerate() {
-        session
-            .texts(&format!("select outcome from tidegate.cancel('{id}')"))
-            .await;
+        session.texts(&format!("select outcome from tidegate.cancel('{id}')")).await;
         assert_eq!(
-            session
-                .texts(&format!(
-                    "select outcome from tidegate.submit('direct', '{{}}', 'key {count}')"
-                ))
-                .await,
+            session.texts(&format!("select outcome from tidegate.submit('direct', '{{}}', 'key {count}')")).await,
             ["accepted"]
         );
     }
@@ -361,9 +328,7 @@ async fn with_thirty_open_draws_the_gate_admits_the_remaining_room() {
     let mut open = Vec::new();
     for _ in 0..30 {
         let mut session = Session::begin(&database).await;
-        session
-            .texts("select * from tidegate.submit_batch('direct', '{1,2}')")
-            .await;
+        session.texts("select * from tidegate.submit_batch('direct', '{1,2}')").await;
         open.push(session);
     }
     let mut other = Session::open(&database).await;
@@ -400,8 +365,7 @@ async fn with_thirty_open_draws_the_gate_admits_the_remaining_room() {
 async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_they_commit() {
     let database = TestDatabase::unlimited().await;
     let mut open = Session::begin(&database).await;
-    open.texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))")
-        .await;
+    open.texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))").await;
     let mut other = Session::open(&database).await;
     for _ in 0..9 {
         submit_many(&database, "direct", 1000).await;
@@ -439,9 +403,7 @@ async fn one_submission_counts_what_was_drained_before_the_numbers_run_out() {
     let dead = "select coalesce(pg_sequence_last_value('tidegate.offset_tx'), 0)";
     for number in 41..=ALMOST {
         assert_eq!(database.number(dead).await, 0, "before number {number}");
-        let outcome = session
-            .text("select outcome from tidegate.submit('direct', '{}')")
-            .await;
+        let outcome = session.text("select outcome from tidegate.submit('direct', '{}')").await;
         assert_eq!(outcome, "accepted");
     }
     assert_eq!(database.number(dead).await, 30);
@@ -486,9 +448,7 @@ async fn an_offset_of_another_sequence_is_replaced() {
         session
             .execute("update tidegate.request set req_status = 'failure', queue = null, msg_id = null where req_status = 'processing'")
             .await;
-        session
-            .execute("delete from pgmq.q_tx; select tidegate.gates_evaluate()")
-            .await;
+        session.execute("delete from pgmq.q_tx; select tidegate.gates_evaluate()").await;
     }
 }
 
@@ -498,9 +458,7 @@ async fn a_transaction_that_removes_messages_and_takes_it_back_leaves_the_gate_s
     let mut session = Session::open(&database).await;
     let fill =
         "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
-    session
-        .texts("select * from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[99]))")
-        .await;
+    session.texts("select * from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[99]))").await;
     session.execute("begin").await;
     session
         .texts(

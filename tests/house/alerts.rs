@@ -15,9 +15,7 @@ fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 
 #[test]
 fn alert_rules_name_metrics_of_the_table_in_the_operations_document() {
-    let known: BTreeSet<_> = values(OPERATIONS, "| `")
-        .filter_map(|row| row.split('`').next())
-        .collect();
+    let known: BTreeSet<_> = values(OPERATIONS, "| `").filter_map(|row| row.split('`').next()).collect();
     let named: BTreeSet<_> = RULES
         .lines()
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("name:"))
@@ -26,11 +24,7 @@ fn alert_rules_name_metrics_of_the_table_in_the_operations_document() {
         .collect();
 
     assert!(named.len() > 15, "{named:?}");
-    assert!(
-        named.is_subset(&known),
-        "no such metric: {:?}",
-        named.difference(&known)
-    );
+    assert!(named.is_subset(&known), "no such metric: {:?}", named.difference(&known));
 }
 
 #[test]
@@ -47,18 +41,10 @@ fn each_alert_names_a_part_of_the_documents() {
 #[test]
 fn each_alert_fires_in_an_example_and_none_for_a_healthy_fleet() {
     for alert in values(RULES, "- alert: ") {
-        assert!(
-            EXAMPLES.contains(&format!("alertname=\"{alert}\"")),
-            "{alert} has no example"
-        );
+        assert!(EXAMPLES.contains(&format!("alertname=\"{alert}\"")), "{alert} has no example");
     }
     // `make setup-tests` puts it beside the test programs on Debian.
-    let beside = env::current_exe()
-        .unwrap()
-        .ancestors()
-        .nth(3)
-        .map(PathBuf::from)
-        .unwrap();
+    let beside = env::current_exe().unwrap().ancestors().nth(3).map(PathBuf::from).unwrap();
     let promtool = [beside.join("promtool/usr/bin/promtool"), PathBuf::from("promtool")];
     let mut tries = promtool.iter().map(|program| {
         Command::new(program)

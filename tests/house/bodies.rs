@@ -55,9 +55,7 @@ async fn every_body_is_valid() {
 async fn every_function_with_a_text_as_its_body_that_sessions_reach_has_a_search_path() {
     let database = TestDatabase::uninitialised().await;
     // Functions with a branch for each queue are made again for a new queue.
-    database
-        .execute("insert into tidegate.queue (name, stage) values ('orders', 'tx')")
-        .await;
+    database.execute("insert into tidegate.queue (name, stage) values ('orders', 'tx')").await;
 
     let (all, without): (i64, Vec<String>) = sqlx::query_as(
         "select count(*), coalesce(array_agg(s.name) filter (where s.is_reached and not s.is_set), '{}')

@@ -8,10 +8,7 @@ type Path<'a> = Vec<&'a str>;
 
 /// For each folder of modules, which of its modules use which others of it; a module counts with those inside it.
 fn uses<'a>(sources: &'a [(String, String)]) -> BTreeMap<Path<'a>, BTreeMap<&'a str, BTreeSet<&'a str>>> {
-    let modules: BTreeMap<Path<'a>, &str> = sources
-        .iter()
-        .map(|(name, text)| (module(name), text.as_str()))
-        .collect();
+    let modules: BTreeMap<Path<'a>, &str> = sources.iter().map(|(name, text)| (module(name), text.as_str())).collect();
     let mut uses = BTreeMap::<_, BTreeMap<_, BTreeSet<_>>>::new();
     for (from, text) in &modules {
         for path in paths(text) {
@@ -53,11 +50,7 @@ fn paths(text: &str) -> Vec<Path<'_>> {
     let mut found = Vec::new();
     for line in text.split_inclusive(';') {
         let mut rest = line;
-        while let Some(at) = ["crate::", "super::", "self::"]
-            .iter()
-            .filter_map(|start| rest.find(start))
-            .min()
-        {
+        while let Some(at) = ["crate::", "super::", "self::"].iter().filter_map(|start| rest.find(start)).min() {
             let is_word = rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
             let comment = rest[..at].rsplit('\n').next().unwrap().contains("//");
             if is_word || comment {
@@ -83,9 +76,7 @@ fn read<'a>(mut text: &'a str, before: &[&'a str], found: &mut Vec<Path<'a>>) ->
             }
             return text.strip_prefix('}').unwrap_or(text);
         }
-        let end = text
-            .find(|c: char| !c.is_alphanumeric() && c != '_')
-            .unwrap_or(text.len());
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
         if end > 0 {
             path.push(&text[..end]);
         }

@@ -11,9 +11,7 @@ use super::tidy::{files, root};
 fn lines(document: &str) -> Vec<String> {
     let blocks = document.split("\n```sh\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("\n```").next().unwrap().replace("\\\n", " "));
-    blocks
-        .flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect()
+    blocks.flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// The words of the first command of a line, as a shell splits them.
@@ -41,9 +39,7 @@ fn words(line: &str) -> Vec<String> {
 fn the_command_lines_of_the_documents_parse() {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let documents = files("docs", "md")
-        .into_iter()
-        .chain([("README.md".to_owned(), readme)]);
+    let documents = files("docs", "md").into_iter().chain([("README.md".to_owned(), readme)]);
     let (mut commands, mut targets) = (0, 0);
     for (name, text) in documents {
         for line in lines(&text) {
@@ -51,15 +47,9 @@ fn the_command_lines_of_the_documents_parse() {
             // A job id that the shell fills in.
             let line = ["\"$id\"", "\"$job\"", "\"${job##*/}\""]
                 .iter()
-                .fold(line, |line, variable| {
-                    line.replace(variable, &uuid::Uuid::nil().to_string())
-                });
+                .fold(line, |line, variable| line.replace(variable, &uuid::Uuid::nil().to_string()));
             for (at, _) in line.match_indices("tidegate ") {
-                if at == 0
-                    || ["$(", "&& ", "until "]
-                        .iter()
-                        .any(|before| line[..at].ends_with(before))
-                {
+                if at == 0 || ["$(", "&& ", "until "].iter().any(|before| line[..at].ends_with(before)) {
                     let parsed = Cli::try_parse_from(words(&line[at..]));
                     parsed.unwrap_or_else(|error| panic!("{name}: {line}\n{error}"));
                     commands += 1;
@@ -68,10 +58,7 @@ fn the_command_lines_of_the_documents_parse() {
             if let [make, target, ..] = &words(&line)[..]
                 && make == "make"
             {
-                assert!(
-                    makefile.contains(&format!("\n{target}: ")),
-                    "{name}: {line}: no such target"
-                );
+                assert!(makefile.contains(&format!("\n{target}: ")), "{name}: {line}: no such target");
                 targets += 1;
             }
         }

@@ -49,22 +49,13 @@ async fn every_object_has_a_comment() {
     let name = |row: &sqlx::postgres::PgRow| format!("{} {}", row.get::<String, _>(0), row.get::<String, _>(1));
     let without: Vec<String> = objects
         .iter()
-        .filter(|row| {
-            row.get::<Option<String>, _>(2)
-                .is_none_or(|said| said.trim().is_empty())
-        })
+        .filter(|row| row.get::<Option<String>, _>(2).is_none_or(|said| said.trim().is_empty()))
         .map(name)
         .collect();
 
     assert!(without.is_empty(), "{} without a comment: {without:#?}", without.len());
     // The list itself is whole: one of each sort is on it.
-    for known in [
-        "table request",
-        "column request.id",
-        "view queue_overview",
-        "type lease",
-        "column lease.token",
-    ] {
+    for known in ["table request", "column request.id", "view queue_overview", "type lease", "column lease.token"] {
         assert!(objects.iter().any(|row| name(row) == known), "{known}");
     }
 }
@@ -84,8 +75,5 @@ async fn every_enum_comment_names_its_values() {
     .await
     .unwrap();
 
-    assert!(
-        unnamed.is_empty(),
-        "values that their type's comment does not explain: {unnamed:?}"
-    );
+    assert!(unnamed.is_empty(), "values that their type's comment does not explain: {unnamed:?}");
 }

@@ -41,11 +41,7 @@ fn bare(code: &str, is_sql: bool) -> String {
             // The qualifier of the next word.
         } else {
             let word = word.strip_prefix("v_").unwrap_or(word);
-            bare.push_str(if word == "p_drop" {
-                word
-            } else {
-                word.strip_prefix("p_").unwrap_or(word)
-            });
+            bare.push_str(if word == "p_drop" { word } else { word.strip_prefix("p_").unwrap_or(word) });
         }
     }
     bare
@@ -56,20 +52,15 @@ fn each_formula_has_the_homes_that_the_map_names() {
     let map = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/architecture.md")).unwrap();
     let (_, table) = map.split_once("| formula | home | recognised by |\n").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
-    let sources: Vec<_> = [
-        ("sql", "sql"),
-        ("src", "rs"),
-        ("policy/src", "rs"),
-        ("workers/src", "rs"),
-    ]
-    .into_iter()
-    .flat_map(|(below, ending)| files(below, ending))
-    .filter(|(name, _)| !name.contains("tests"))
-    .map(|(name, text)| {
-        let code = bare(&text, name.ends_with(".sql"));
-        (name, code)
-    })
-    .collect();
+    let sources: Vec<_> = [("sql", "sql"), ("src", "rs"), ("policy/src", "rs"), ("workers/src", "rs")]
+        .into_iter()
+        .flat_map(|(below, ending)| files(below, ending))
+        .filter(|(name, _)| !name.contains("tests"))
+        .map(|(name, text)| {
+            let code = bare(&text, name.ends_with(".sql"));
+            (name, code)
+        })
+        .collect();
 
     let mut formulas = 0;
     for row in table.lines().skip(1) {
@@ -79,11 +70,8 @@ fn each_formula_has_the_homes_that_the_map_names() {
         };
         let home = home.trim().trim_matches('`');
         let sign = bare(sign.trim().trim_matches('`'), home.ends_with(".sql"));
-        let homes: BTreeSet<_> = sources
-            .iter()
-            .filter(|(_, code)| code.contains(&sign))
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let homes: BTreeSet<_> =
+            sources.iter().filter(|(_, code)| code.contains(&sign)).map(|(name, _)| name.as_str()).collect();
         assert_eq!(homes, BTreeSet::from([home]), "{formula}: {sign}");
         formulas += 1;
     }

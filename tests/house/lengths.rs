@@ -15,16 +15,10 @@ const LONGER: [(&str, &str); 12] = [
     ("invariants_of_requests", "a list: one entry an invariant"),
     ("recover", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
-    (
-        "request_history",
-        "what follows from a step: only a trigger sees the new rows",
-    ),
+    ("request_history", "what follows from a step: only a trigger sees the new rows"),
     ("settle_receipt", "one transition, for every flow"),
     ("settle_retry", "one judgement of each send, and what follows from it"),
-    (
-        "submit",
-        "callers wait for each; a call within costs as much as a statement",
-    ),
+    ("submit", "callers wait for each; a call within costs as much as a statement"),
     ("submit_requests", "one transition: gates, keys, messages, rows, places"),
     ("waiting_before", "one count, by the survey as far as it goes"),
 ];
@@ -51,9 +45,7 @@ fn word(text: &str) -> &str {
 fn rust_function(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let words = ["pub", "pub(super)", "pub(crate)", "const", "async"];
-    let all_known = before
-        .split_whitespace()
-        .all(|word| words.contains(&word) || word.starts_with("pub(in"));
+    let all_known = before.split_whitespace().all(|word| words.contains(&word) || word.starts_with("pub(in"));
     // Not one that is only declared, or written on one line.
     (all_known && !line.ends_with([';', '}'])).then(|| word(after))
 }

@@ -20,10 +20,7 @@ pub(super) fn anchors(document: &str) -> BTreeSet<String> {
 fn prose(document: &str) -> impl Iterator<Item = &str> {
     let is_fence = |line: &str| line.trim_start().starts_with("```");
     let fences: Vec<_> = document.lines().filter(|line| is_fence(line)).collect();
-    assert!(
-        fences.len() % 2 == 0,
-        "a block has no end, or prose begins with a fence: {fences:?}"
-    );
+    assert!(fences.len() % 2 == 0, "a block has no end, or prose begins with a fence: {fences:?}");
     let mut is_code = false;
     document.lines().filter(move |line| {
         let is_fence = is_fence(line);

@@ -102,12 +102,9 @@ const INVARIANTS_ROWS: &str = "select format('| `%s` | %s |', name, says) from t
 async fn the_lists_from_the_database_are_those_of_the_database() {
     let database = TestDatabase::new().await;
     let mut page = BEGINNING.to_owned();
-    for (beginning, rows) in [
-        (SETTINGS, SETTINGS_ROWS),
-        (FUNCTIONS, FUNCTIONS_ROWS),
-        (VIEWS, VIEWS_ROWS),
-        (INVARIANTS, INVARIANTS_ROWS),
-    ] {
+    for (beginning, rows) in
+        [(SETTINGS, SETTINGS_ROWS), (FUNCTIONS, FUNCTIONS_ROWS), (VIEWS, VIEWS_ROWS), (INVARIANTS, INVARIANTS_ROWS)]
+    {
         let rows: Vec<String> = sqlx::query_scalar(rows).fetch_all(&database.pool).await.unwrap();
         assert!(rows.len() > 20, "{beginning}: {} rows", rows.len());
         page += beginning;
@@ -137,24 +134,15 @@ fn the_build_has_a_number_of_its_own() {
         return;
     }
     let build = format!("{} {fingerprint}\n", schema::build());
-    assert_eq!(
-        fs::read_to_string(path).unwrap(),
-        build,
-        "the SQL has changed: run `make reference`"
-    );
+    assert_eq!(fs::read_to_string(path).unwrap(), build, "the SQL has changed: run `make reference`");
 }
 
 /// The words in code font in the first column of the table below this header.
 fn listed(page: &str, header: &str) -> BTreeSet<String> {
     let page = fs::read_to_string(root().join("docs").join(page)).unwrap();
     let (_, table) = page.split_once(header).unwrap();
-    let rows = table
-        .lines()
-        .skip(1)
-        .map_while(|row| row.strip_prefix("| ")?.split(" | ").next());
-    rows.flat_map(|cell| cell.split('`').skip(1).step_by(2))
-        .map(str::to_owned)
-        .collect()
+    let rows = table.lines().skip(1).map_while(|row| row.strip_prefix("| ")?.split(" | ").next());
+    rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
 async fn names(query: &str) -> BTreeSet<String> {
@@ -195,9 +183,7 @@ fn the_pages_have_each_reason_of_explain_and_each_sqlstate() {
     assert_eq!(listed("operations.md", "| reason | what to do |\n"), reasons);
 
     let sql = [files("sql", "sql"), files("migrations", "sql")].concat();
-    let raised = sql
-        .iter()
-        .flat_map(|(_, text)| text.match_indices("'TG").map(|(at, _)| &text[at + 1..at + 6]));
+    let raised = sql.iter().flat_map(|(_, text)| text.match_indices("'TG").map(|(at, _)| &text[at + 1..at + 6]));
     // TG999 is raised and caught in one function. (TG000 would catch every code that begins with TG.)
     let raised: BTreeSet<_> = raised.filter(|code| *code != "TG999").map(str::to_owned).collect();
     assert_eq!(listed("sql.md", "| code | means | what to do |\n"), raised);

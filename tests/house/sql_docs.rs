@@ -73,19 +73,12 @@ async fn run(session: &mut PgConnection, block: &Block) -> Vec<Table> {
 }
 
 fn table(rows: &[PgRow]) -> Table {
-    let names = rows[0]
-        .columns()
-        .iter()
-        .map(|column| sqlx::Column::name(column).to_owned());
+    let names = rows[0].columns().iter().map(|column| sqlx::Column::name(column).to_owned());
     let cells = rows.iter().map(|row| {
         (0..row.len())
             .map(|at| {
                 let value = row.try_get_raw(at).unwrap();
-                if value.is_null() {
-                    String::new()
-                } else {
-                    value.as_str().unwrap().to_owned()
-                }
+                if value.is_null() { String::new() } else { value.as_str().unwrap().to_owned() }
             })
             .collect()
     });
@@ -101,11 +94,7 @@ fn blocks(document: &str) -> Vec<Block> {
         if fence != "```sql" && fence != "```text" {
             continue;
         }
-        let body: Vec<&str> = lines
-            .by_ref()
-            .map(|(_, line)| line)
-            .take_while(|line| line.trim() != "```")
-            .collect();
+        let body: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
         if fence == "```sql" {
             blocks.push(Block {
                 line: number + 1,
@@ -145,12 +134,7 @@ fn printed(body: &[&str]) -> Vec<Table> {
             continue;
         }
         let mut table = vec![cells(body[at - 1])];
-        table.extend(
-            body[at + 1..]
-                .iter()
-                .take_while(|line| !line.starts_with('('))
-                .map(|line| cells(line)),
-        );
+        table.extend(body[at + 1..].iter().take_while(|line| !line.starts_with('(')).map(|line| cells(line)));
         if table.len() > 1 {
             tables.push(table);
         }

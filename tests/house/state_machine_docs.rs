@@ -64,10 +64,8 @@ fn edges() -> BTreeSet<Edge> {
 fn diagram_lines() -> impl Iterator<Item = (String, &'static str)> {
     DOCUMENT.split("```mermaid\n").skip(1).flat_map(|after| {
         let diagram = after.split("```").next().unwrap_or_default();
-        let flow = diagram
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("%% flow: "))
-            .expect("a diagram names its flow");
+        let flow =
+            diagram.lines().find_map(|line| line.trim().strip_prefix("%% flow: ")).expect("a diagram names its flow");
         diagram.lines().map(move |line| (flow.to_owned(), line.trim()))
     })
 }

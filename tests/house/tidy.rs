@@ -39,21 +39,12 @@ pub(super) fn files(below: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// The sources of the crates.
-pub(super) const SOURCES: [&str; 6] = [
-    "src",
-    "policy/src",
-    "workers/src",
-    "workers/evm/src",
-    "workers/fhevm/src",
-    "workers/fhevm/stand_ins/src",
-];
+pub(super) const SOURCES: [&str; 6] =
+    ["src", "policy/src", "workers/src", "workers/evm/src", "workers/fhevm/src", "workers/fhevm/stand_ins/src"];
 
 #[test]
 fn every_sql_file_is_applied_or_asked() {
-    let applied: BTreeSet<_> = schema::sql_files()
-        .into_iter()
-        .map(|(path, _)| format!("sql/{path}"))
-        .collect();
+    let applied: BTreeSet<_> = schema::sql_files().into_iter().map(|(path, _)| format!("sql/{path}")).collect();
     let rust: String = files("src", "rs").into_iter().map(|(_, text)| text).collect();
 
     for (name, _) in files("sql", "sql") {
@@ -81,25 +72,17 @@ fn an_object_stands_in_a_file_of_its_name_that_begins_with_its_comment() {
     let mut places = BTreeMap::new();
     for (name, text) in objects() {
         let object = Path::new(&name).file_stem().unwrap().to_str().unwrap();
-        assert!(
-            text.starts_with(&format!("-- {object}: ")),
-            "{name} begins with `-- {object}: …`"
-        );
+        assert!(text.starts_with(&format!("-- {object}: ")), "{name} begins with `-- {object}: …`");
         // A view is for who may read tables; a function for the roles that its file allows it to.
         let is_view = text.contains("\ncreate or replace view ");
         let is_allowed = text.contains("\nselect tidegate_internal.allow('");
-        let schema = if is_view || is_allowed {
-            "tidegate"
-        } else {
-            "tidegate_internal"
-        };
+        let schema = if is_view || is_allowed { "tidegate" } else { "tidegate_internal" };
         let own = ["function", "procedure", "view"]
             .into_iter()
             .find(|what| {
                 text.lines().any(|line| {
                     let made = format!("create or replace {what} {schema}.{object}");
-                    line.strip_prefix(&made)
-                        .is_some_and(|rest| rest.starts_with(['(', ' ']))
+                    line.strip_prefix(&made).is_some_and(|rest| rest.starts_with(['(', ' ']))
                 })
             })
             .unwrap_or_else(|| panic!("{name} makes no {schema}.{object}"));
@@ -131,8 +114,7 @@ fn no_function_depends_on_how_a_session_reads_backslashes() {
         }
         if text.contains("\ncreate or replace procedure ") {
             assert_eq!(
-                text.matches("set_config('search_path', 'pg_catalog, pg_temp', true)")
-                    .count(),
+                text.matches("set_config('search_path', 'pg_catalog, pg_temp', true)").count(),
                 text.matches(" commit;").count() + 1,
                 "{name}: at its beginning and after each commit"
             );
@@ -156,19 +138,15 @@ fn only_the_store_asks_and_rust_never_writes_a_table() {
         for word in ["insert into ", "update tidegate.", "delete from ", "truncate "] {
             assert!(!text.contains(word), "{name} writes a table: {word}");
         }
-        assert!(
-            text.starts_with("-- ") || !text.contains('$'),
-            "{name} does not say what its parameters are"
-        );
+        assert!(text.starts_with("-- ") || !text.contains('$'), "{name} does not say what its parameters are");
     }
 }
 
 #[test]
 fn programs_print_through_what_survives_a_closed_pipe() {
     for (name, text) in [files("src", "rs"), files("workers", "rs")].concat() {
-        let is_program = !["test", "examples", "benches", "stand_ins", "build.rs"]
-            .iter()
-            .any(|part| name.contains(part));
+        let is_program =
+            !["test", "examples", "benches", "stand_ins", "build.rs"].iter().any(|part| name.contains(part));
         for (number, line) in text.lines().enumerate().filter(|_| is_program) {
             let code = line.split("//").next().unwrap();
             let panics = ["println!", "eprintln!", "print!(", "eprint!("].iter().any(|print| {
@@ -216,10 +194,7 @@ fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
     }
     // TLS, several hosts and passwords are dealt with in one place.
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
-    assert!(
-        !lock.contains("\"tokio-postgres\""),
-        "there is a second driver for PostgreSQL"
-    );
+    assert!(!lock.contains("\"tokio-postgres\""), "there is a second driver for PostgreSQL");
 }
 
 #[test]
@@ -246,20 +221,11 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
 #[test]
 fn sql_reads_the_time_through_one_function() {
     for (name, text) in [files("sql", "sql"), files("migrations", "sql"), files("workers", "sql")].concat() {
-        let code: String = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("--"))
-            .flat_map(|line| [line, "\n"])
-            .collect();
+        let code: String =
+            text.lines().filter(|line| !line.trim_start().starts_with("--")).flat_map(|line| [line, "\n"]).collect();
         // `tidegate.clock` itself, which tests replace.
         let code = code.replace("\nreturn clock_timestamp();", "");
-        for clock in [
-            "clock_timestamp",
-            " now()",
-            "(now()",
-            "current_timestamp",
-            "transaction_timestamp",
-        ] {
+        for clock in ["clock_timestamp", " now()", "(now()", "current_timestamp", "transaction_timestamp"] {
             assert!(!code.contains(clock), "{name} reads {clock}");
         }
         // The time of the snapshot that an invariant is checked in.
@@ -291,10 +257,7 @@ fn the_map_shows_every_room() {
         let (_, rows) = document.split_once(&format!("| `{table}/…` |")).unwrap();
         let rows = rows.lines().take_while(|line| !line.is_empty());
         let first_cells = rows.filter_map(|row| row.split('|').nth(1));
-        first_cells
-            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-            .map(str::to_owned)
-            .collect()
+        first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
     };
     assert_eq!(of("sql"), rooms("sql"));
     assert_eq!(of("src"), rooms("src"));
@@ -340,10 +303,7 @@ fn files_are_rooms_not_halls() {
 #[test]
 fn every_query_can_be_prepared_by_the_database_it_is_for() {
     // A query that misspells a column fails here, not in production.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         use sqlx::Executor;
         let database = crate::support::TestDatabase::new().await;

@@ -11,10 +11,7 @@ const BANNED_MAX: usize = 20;
 fn first_cells(glossary: &str, header: &str) -> Vec<String> {
     let (_, rows) = glossary.split_once(header).expect(header);
     let cells = rows.lines().skip(2);
-    cells
-        .map_while(|row| row.strip_prefix('|')?.split('|').next())
-        .map(|cell| cell.trim().to_owned())
-        .collect()
+    cells.map_while(|row| row.strip_prefix('|')?.split('|').next()).map(|cell| cell.trim().to_owned()).collect()
 }
 
 /// How often a text has a word or phrase, whole.
@@ -47,9 +44,7 @@ fn texts() -> Vec<(String, String)> {
         texts.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
     }
     let one_line = |text: &str| {
-        let words = text
-            .split_whitespace()
-            .filter(|word| !["//", "///", "//!", "--", "#"].contains(word));
+        let words = text.split_whitespace().filter(|word| !["//", "///", "//!", "--", "#"].contains(word));
         words.collect::<Vec<_>>().join(" ")
     };
     texts.into_iter().map(|(name, text)| (name, one_line(&text))).collect()
@@ -69,10 +64,7 @@ fn names_and_sentences_use_the_words_of_the_glossary() {
     let texts = texts();
     let old = found(&texts, &names);
     assert!(old.is_empty(), "names that the glossary has replaced: {old:#?}");
-    let lower_case: Vec<_> = texts
-        .iter()
-        .map(|(name, text)| (name.clone(), text.to_lowercase()))
-        .collect();
+    let lower_case: Vec<_> = texts.iter().map(|(name, text)| (name.clone(), text.to_lowercase())).collect();
     let banned = found(&lower_case, &words);
     let count: usize = banned.iter().map(|(_, _, count)| count).sum();
     assert!(count <= BANNED_MAX, "{count} banned words: {banned:#?}");
@@ -80,9 +72,7 @@ fn names_and_sentences_use_the_words_of_the_glossary() {
 
 /// Each file and word that occurs in it, with how often.
 fn found<'a>(texts: &'a [(String, String)], words: &'a [String]) -> Vec<(&'a str, &'a str, usize)> {
-    let pairs = texts
-        .iter()
-        .flat_map(|(name, text)| words.iter().map(move |word| (name, text, word)));
+    let pairs = texts.iter().flat_map(|(name, text)| words.iter().map(move |word| (name, text, word)));
     pairs
         .map(|(name, text, word)| (name.as_str(), word.as_str(), occurrences(text, word)))
         .filter(|(_, _, count)| *count > 0)

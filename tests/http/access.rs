@@ -22,11 +22,7 @@ pub(super) async fn key(database: &TestDatabase, name: &str, scopes: &[Scope]) -
 
 async fn key_of(database: &TestDatabase, name: &str, scopes: &[Scope], submitter: &str) -> ApiKey {
     let key = ApiKey::generate().unwrap();
-    let created = database
-        .store
-        .key_create(&key, name, scopes, Some(submitter))
-        .await
-        .unwrap();
+    let created = database.store.key_create(&key, name, scopes, Some(submitter)).await.unwrap();
     assert!(created.created);
     key
 }
@@ -39,10 +35,7 @@ pub(super) struct As<'a> {
 
 impl Api {
     pub(super) fn bearing(&self, key: &ApiKey) -> As<'_> {
-        As {
-            api: self,
-            key: key.expose().to_owned(),
-        }
+        As { api: self, key: key.expose().to_owned() }
     }
 }
 
@@ -98,11 +91,7 @@ async fn without_any_key_calls_need_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_listens_beyond_loopback_never_serves_without_a_key() {
     let database = TestDatabase::new().await;
-    let api = Api::of_node(&Node::new(
-        database.store.clone(),
-        NodeOptions::default().keys(Keys::Required),
-    ))
-    .await;
+    let api = Api::of_node(&Node::new(database.store.clone(), NodeOptions::default().keys(Keys::Required))).await;
 
     let refused = api.post("/v1/direct", &json!({})).await;
 
@@ -128,11 +117,7 @@ async fn each_call_needs_its_scope_and_admin_has_them_all() {
     ] {
         let without = api.client.request(method.clone(), api.url(path)).json(&json!({}));
         answer(without).await.assert_problem(401, "unauthenticated");
-        for (key, holds) in [
-            (&submit, scope == "submit"),
-            (&respond, scope == "respond"),
-            (&admin, true),
-        ] {
+        for (key, holds) in [(&submit, scope == "submit"), (&respond, scope == "respond"), (&admin, true)] {
             let asked = answer(api.bearing(key).ask(method.clone(), path).json(&json!({"response": 1}))).await;
             if holds {
                 assert!(![401, 403].contains(&asked.status.as_u16()), "{asked:?}");
@@ -151,9 +136,7 @@ async fn a_key_passes_closed_gates_only_with_the_scope_for_it() {
     let submit = key(&database, "submits", &[Scope::Submit, Scope::Respond]).await;
     let outbox = key(&database, "outbox", &[Scope::SubmitAccepted]).await;
     let admin = key(&database, "operates", &[Scope::Admin]).await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     let api = Api::of(&database).await;
 
     for (key, holds) in [(&submit, false), (&outbox, true), (&admin, true)] {
@@ -298,15 +281,9 @@ async fn a_key_is_replaced_without_a_gap() {
     let taken = api.bearing(&old).post_with_key("/v1/direct", "k", &json!(1)).await;
 
     let new = key_of(&database, "shop 2", &[Scope::Submit], "shop").await;
-    eventually("the node knows the new key", || async {
-        api.bearing(&new).get(&path).await.status == 202
-    })
-    .await;
+    eventually("the node knows the new key", || async { api.bearing(&new).get(&path).await.status == 202 }).await;
     database.store.key_revoke(old.id()).await.unwrap();
-    eventually("the node knows of the revocation", || async {
-        api.bearing(&old).get(&path).await.status == 401
-    })
-    .await;
+    eventually("the node knows of the revocation", || async { api.bearing(&old).get(&path).await.status == 401 }).await;
 
     assert_eq!(api.bearing(&new).get(&path).await.status, 202);
     let replayed = api.bearing(&new).post_with_key("/v1/direct", "k", &json!(1)).await;
@@ -341,17 +318,9 @@ async fn a_request_is_visible_only_to_the_keys_of_its_submitter() {
         );
     }
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'failure'")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'failure'").await, 0);
     // A downstream answers whosever request it is.
-    let early = nodes[1]
-        .bearing(&bob)
-        .post(&format!("{path}/responses"), &json!({"response": 1}))
-        .await;
+    let early = nodes[1].bearing(&bob).post(&format!("{path}/responses"), &json!({"response": 1})).await;
     assert_eq!(early.body["outcome"], "early", "{early:?}");
     assert_eq!(nodes[1].bearing(&admin).delete(&path).await.status, 200);
 }
@@ -359,9 +328,7 @@ async fn a_request_is_visible_only_to_the_keys_of_its_submitter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_of_a_kind_with_shared_keys_is_polled_by_every_submitter_and_cancelled_by_its_own() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.kind set key_scope = 'kind' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_scope = 'kind' where name = 'direct'").await;
     let alice = key(&database, "alice", &[Scope::Submit]).await;
     let bob = key(&database, "bob", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
@@ -378,9 +345,7 @@ async fn a_request_of_a_kind_with_shared_keys_is_polled_by_every_submitter_and_c
     for polled in [path.clone(), format!("/v1/direct?id={id}&id={id}")] {
         assert_eq!(bob.get(&polled).await.status, 202, "{polled}");
     }
-    bob.get(&format!("/v1/input-proof/{id}"))
-        .await
-        .assert_problem(404, "unknown_request");
+    bob.get(&format!("/v1/input-proof/{id}")).await.assert_problem(404, "unknown_request");
     bob.delete(&path).await.assert_problem(404, "unknown_request");
     let listed = bob.get("/v1/direct").await;
     assert_eq!(listed.body["requests"], json!([]), "{listed:?}");
@@ -405,10 +370,7 @@ async fn requests_from_before_the_first_key_are_the_admins() {
     let admin = key(&database, "admin", &[Scope::Admin]).await;
     let node = Api::of(&database).await;
 
-    node.bearing(&alice)
-        .get(&path)
-        .await
-        .assert_problem(404, "unknown_request");
+    node.bearing(&alice).get(&path).await.assert_problem(404, "unknown_request");
     assert_eq!(node.bearing(&admin).get(&path).await.status, 202);
 }
 
@@ -419,19 +381,10 @@ async fn idempotency_keys_of_two_submitters_are_two_keys() {
     // A submitter whose name could be mistaken for another scope of the same key.
     let bob = key(&database, "alice:k", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
-    let hers = api
-        .bearing(&alice)
-        .post_with_key("/v1/direct", "k", &json!({"hers": 1}))
-        .await;
+    let hers = api.bearing(&alice).post_with_key("/v1/direct", "k", &json!({"hers": 1})).await;
 
-    let his = api
-        .bearing(&bob)
-        .post_with_key("/v1/direct", "k", &json!({"his": 2}))
-        .await;
-    let same_payload = api
-        .bearing(&bob)
-        .post_with_key("/v1/direct", "l", &json!({"hers": 1}))
-        .await;
+    let his = api.bearing(&bob).post_with_key("/v1/direct", "k", &json!({"his": 2})).await;
+    let same_payload = api.bearing(&bob).post_with_key("/v1/direct", "l", &json!({"hers": 1})).await;
 
     for taken in [&his, &same_payload] {
         assert_eq!(taken.status, 202, "{taken:?}");
@@ -439,10 +392,7 @@ async fn idempotency_keys_of_two_submitters_are_two_keys() {
         assert_ne!(taken.body["job_id"], hers.body["job_id"]);
     }
     assert_eq!(
-        database
-            .text("select string_agg(submitter, ',' order by submitter) from tidegate.request")
-            .await
-            .unwrap(),
+        database.text("select string_agg(submitter, ',' order by submitter) from tidegate.request").await.unwrap(),
         "alice,alice:k,alice:k"
     );
 }
@@ -450,10 +400,7 @@ async fn idempotency_keys_of_two_submitters_are_two_keys() {
 /// Holds every reading of the keys until the session commits.
 async fn hold_keys(database: &TestDatabase) -> PgConnection {
     let mut session = database.session().await;
-    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode").execute(&mut session).await.unwrap();
     session
 }
 
@@ -504,9 +451,8 @@ async fn a_caller_who_leaves_does_not_stop_the_reading_for_the_others() {
     assert!(leaving.await.unwrap_err().is_cancelled());
     // Time for the server to see it leave, and for the others to come.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let staying: Vec<_> = (0..10)
-        .map(|_| tokio::spawn(answer(api.bearing(&known).ask(Method::GET, SOME_JOB))))
-        .collect();
+    let staying: Vec<_> =
+        (0..10).map(|_| tokio::spawn(answer(api.bearing(&known).ask(Method::GET, SOME_JOB)))).collect();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let blocked = "select count(*) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'";
@@ -564,20 +510,13 @@ async fn without_keys_web_pages_of_other_sites_are_refused() {
     let api = Api::of(&database).await;
     let pausing = || api.client.post(api.url("/v1/admin/queues/tx/pause"));
 
-    for (name, value) in [
-        ("origin", "https://evil.example"),
-        ("host", "evil.example"),
-        ("sec-fetch-site", "cross-site"),
-    ] {
+    for (name, value) in
+        [("origin", "https://evil.example"), ("host", "evil.example"), ("sec-fetch-site", "cross-site")]
+    {
         let refused = answer(pausing().header(name, value)).await;
         refused.assert_problem(403, "foreign_origin");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.queue where paused")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.queue where paused").await, 0);
 
     assert_eq!(answer(pausing()).await.status, 200);
     let own = answer(pausing().header("origin", api.url(""))).await;

@@ -16,10 +16,7 @@ async fn all_settings_are_listed_with_units_and_defaults() {
 
     let all = api.get("/v1/admin/config").await;
     let settings = all.body["settings"].as_array().unwrap();
-    let rate = settings
-        .iter()
-        .find(|setting| setting["name"] == "tx.per_seconds")
-        .unwrap();
+    let rate = settings.iter().find(|setting| setting["name"] == "tx.per_seconds").unwrap();
     assert_eq!(
         rate,
         &json!({
@@ -31,17 +28,11 @@ async fn all_settings_are_listed_with_units_and_defaults() {
     let queue = api.get("/v1/admin/config/tx").await;
     assert!(queue.body["settings"].as_array().unwrap().len() >= 6);
     for path in ["nope", "tx.speed", "tx%20", "💥"] {
-        api.get(&format!("/v1/admin/config/{path}"))
-            .await
-            .assert_problem(404, "unknown_setting");
+        api.get(&format!("/v1/admin/config/{path}")).await.assert_problem(404, "unknown_setting");
     }
     for path in ["%00", "%ff"] {
-        api.get(&format!("/v1/admin/config/{path}"))
-            .await
-            .assert_problem(404, "unknown_setting");
-        api.get(&format!("/v1/admin/gates/{path}"))
-            .await
-            .assert_problem(404, "unknown_queue");
+        api.get(&format!("/v1/admin/config/{path}")).await.assert_problem(404, "unknown_setting");
+        api.get(&format!("/v1/admin/gates/{path}")).await.assert_problem(404, "unknown_queue");
     }
 }
 
@@ -50,12 +41,8 @@ async fn a_patch_changes_all_or_nothing() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    let changed = api
-        .patch(
-            "/v1/admin/config",
-            &json!({"min_seconds": 400, "max_seconds": 500, "tx.paused": true}),
-        )
-        .await;
+    let changed =
+        api.patch("/v1/admin/config", &json!({"min_seconds": 400, "max_seconds": 500, "tx.paused": true})).await;
     assert_eq!(
         changed.body["changed"],
         json!([
@@ -96,17 +83,8 @@ async fn a_patch_changes_all_or_nothing() {
     }
     let untyped = api.client.patch(api.url("/v1/admin/config")).body("{}");
     answer(untyped).await.assert_problem(415, "unsupported_media_type");
-    assert_eq!(
-        database
-            .text("select min_seconds from tidegate.setting")
-            .await
-            .as_deref(),
-        Some("400")
-    );
-    assert_eq!(
-        api.patch("/v1/admin/config", &json!({})).await.body,
-        json!({"changed": []})
-    );
+    assert_eq!(database.text("select min_seconds from tidegate.setting").await.as_deref(), Some("400"));
+    assert_eq!(api.patch("/v1/admin/config", &json!({})).await.body, json!({"changed": []}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,13 +100,7 @@ async fn the_history_comes_in_pages_that_meet() {
     loop {
         let page = api.get(&path).await;
         assert_eq!(page.status, 200, "{page:?}");
-        seen.extend(
-            page.body["changes"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|change| change["new"].as_i64().unwrap()),
-        );
+        seen.extend(page.body["changes"].as_array().unwrap().iter().map(|change| change["new"].as_i64().unwrap()));
         let Some(next) = page.body["next_before"].as_i64() else {
             break;
         };
@@ -155,9 +127,7 @@ async fn the_history_comes_in_pages_that_meet() {
         let refused = api.get(&format!("/v1/admin/config/history?{query}")).await;
         refused.assert_problem(400, code);
     }
-    api.get("/v1/admin/config/history?name=nope")
-        .await
-        .assert_problem(404, "unknown_setting");
+    api.get("/v1/admin/config/history?name=nope").await.assert_problem(404, "unknown_setting");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,29 +138,19 @@ async fn queues_are_shown_paused_and_resumed() {
 
     let queues = api.get("/v1/admin/queues").await;
     let tx = &queues.body["queues"][1];
-    assert_eq!(
-        (&tx["queue"], &tx["depth"], &tx["paused"]),
-        (&json!("tx"), &json!(1), &json!(false))
-    );
+    assert_eq!((&tx["queue"], &tx["depth"], &tx["paused"]), (&json!("tx"), &json!(1), &json!(false)));
 
-    for (action, paused, changed) in [
-        ("resume", false, false),
-        ("pause", true, true),
-        ("pause", true, false),
-        ("resume", false, true),
-    ] {
+    for (action, paused, changed) in
+        [("resume", false, false), ("pause", true, true), ("pause", true, false), ("resume", false, true)]
+    {
         let acted = act(&api, &format!("/v1/admin/queues/tx/{action}")).await;
         assert_eq!(acted.status, 200);
         assert_eq!(acted.body, json!({"queue": "tx", "paused": paused, "changed": changed}));
-        let is_paused = database
-            .text("select paused from tidegate.queue where name = 'tx'")
-            .await;
+        let is_paused = database.text("select paused from tidegate.queue where name = 'tx'").await;
         assert_eq!(is_paused, Some(paused.to_string()));
     }
     for queue in ["nope", "TX", "tx%20", "'; drop table x"] {
-        act(&api, &format!("/v1/admin/queues/{queue}/pause"))
-            .await
-            .assert_problem(404, "unknown_queue");
+        act(&api, &format!("/v1/admin/queues/{queue}/pause")).await.assert_problem(404, "unknown_queue");
     }
 }
 
@@ -219,10 +179,7 @@ async fn a_request_is_failed_with_a_reason_and_one_that_has_ended_is_a_conflict(
     let waiting = api.client.get(api.url(&job)).header("prefer", "wait=60");
     let (ended, failed) = tokio::join!(answer(waiting), api.post(&path, &reason));
     assert_eq!(failed.status, 200, "{failed:?}");
-    assert_eq!(
-        failed.body,
-        json!({"outcome": "failed", "job_id": id, "state": "failure"})
-    );
+    assert_eq!(failed.body, json!({"outcome": "failed", "job_id": id, "state": "failure"}));
     assert_eq!(ended.status, 200, "{ended:?}");
     assert_eq!(
         ended.body["error"],
@@ -236,18 +193,12 @@ async fn a_request_is_failed_with_a_reason_and_one_that_has_ended_is_a_conflict(
     assert_eq!(actor, "http");
 
     let again = api.post(&path, &reason).await;
-    assert_eq!(
-        (again.status, again.body),
-        (failed.status, failed.body),
-        "a repeated call"
-    );
+    assert_eq!((again.status, again.body), (failed.status, failed.body), "a repeated call");
     let other = api.post(&path, &json!({"reason": "another"})).await;
     other.assert_problem(409, "illegal_state");
     assert!(other.detail().contains("the request is failure"), "{other:?}");
     for unknown in ["00000000-0000-7000-8000-000000000000", "nope"] {
-        api.post(&format!("/v1/admin/requests/{unknown}/fail"), &reason)
-            .await
-            .assert_problem(404, "unknown_request");
+        api.post(&format!("/v1/admin/requests/{unknown}/fail"), &reason).await.assert_problem(404, "unknown_request");
     }
 }
 
@@ -260,19 +211,11 @@ async fn gates_are_shown_marked_held_and_released() {
     let gates = api.get("/v1/admin/gates").await;
     assert_eq!(gates.body["gates"].as_array().unwrap().len(), 2);
 
-    let marked = api
-        .patch(
-            "/v1/admin/gates/tx",
-            &json!({"high_water": 10.0, "low_water": 5, "mode": "soft"}),
-        )
-        .await;
+    let marked = api.patch("/v1/admin/gates/tx", &json!({"high_water": 10.0, "low_water": 5, "mode": "soft"})).await;
     assert_eq!(marked.status, 200, "{marked:?}");
     assert_eq!(marked.body["changed"].as_array().unwrap().len(), 3);
     let gate = &marked.body["gate"];
-    assert_eq!(
-        (&gate["high_water"], &gate["low_water"], &gate["mode"]),
-        (&json!(10), &json!(5), &json!("soft"))
-    );
+    assert_eq!((&gate["high_water"], &gate["low_water"], &gate["mode"]), (&json!(10), &json!(5), &json!("soft")));
 
     for (action, state, forced, epoch, changed) in [
         ("release", "accepting", false, 0, false),
@@ -349,35 +292,24 @@ async fn quotas_are_made_changed_held_and_removed() {
     let odd = "submitter/a%2Fb%20%C3%A9%22%3F%25";
     let made = put(odd, json!({"high_water": 5, "low_water": 1, "mode": "soft"})).await;
     assert_eq!(made.body["gate"]["submitter"], "a/b \u{e9}\"?%");
-    let patched = api
-        .patch(&format!("/v1/admin/quotas/{odd}"), &json!({"low_water": 2}))
-        .await;
+    let patched = api.patch(&format!("/v1/admin/quotas/{odd}"), &json!({"low_water": 2})).await;
     assert_eq!(patched.body["changed"][0]["new"], 2, "{patched:?}");
     assert_eq!(patched.body["gate"]["low_water"], 2);
 
     let gates = api.get("/v1/admin/gates").await;
-    let names: Vec<_> = gates.body["gates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|gate| gate["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<_> =
+        gates.body["gates"].as_array().unwrap().iter().map(|gate| gate["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["readiness", "tx", "kind direct", "submitter a/b \u{e9}\"?%"]);
 
-    for (action, state, forced) in [
-        ("close", "too_many_requests", true),
-        ("open", "accepting", true),
-        ("release", "accepting", false),
-    ] {
+    for (action, state, forced) in
+        [("close", "too_many_requests", true), ("open", "accepting", true), ("release", "accepting", false)]
+    {
         for quota in ["kind/direct", odd] {
             let acted = act(&api, &format!("/v1/admin/quotas/{quota}/{action}")).await;
             assert_eq!(acted.body["changed"], true, "{acted:?}");
             let shown = api.get(&format!("/v1/admin/quotas/{quota}")).await;
             assert_eq!(shown.body, acted.body["gate"]);
-            assert_eq!(
-                (&shown.body["state"], &shown.body["forced"]),
-                (&json!(state), &json!(forced))
-            );
+            assert_eq!((&shown.body["state"], &shown.body["forced"]), (&json!(state), &json!(forced)));
         }
     }
 
@@ -386,28 +318,18 @@ async fn quotas_are_made_changed_held_and_removed() {
         ("queue/tx", json!({"high_water": 9}), 404, "unknown_quota"),
         ("kind/direct", json!({}), 400, "invalid_body"),
         ("kind/direct", json!({"high_water": 3}), 400, "invalid_request"),
-        (
-            "kind/direct",
-            json!({"high_water": 9, "low_water": null}),
-            400,
-            "invalid_body",
-        ),
+        ("kind/direct", json!({"high_water": 9, "low_water": null}), 400, "invalid_body"),
         ("submitter/%00", json!({"high_water": 9}), 404, "unknown_quota"),
         ("submitter/ann", json!({"high_water": 0}), 400, "invalid_request"),
     ] {
         put(path, body).await.assert_problem(status, code);
     }
     let long = format!("submitter/{}", "x".repeat(201));
-    put(&long, json!({"high_water": 9}))
-        .await
-        .assert_problem(404, "unknown_quota");
-    api.patch("/v1/admin/quotas/kind/direct", &json!({"high_water": 4}))
-        .await
-        .assert_problem(400, "invalid_request");
+    put(&long, json!({"high_water": 9})).await.assert_problem(404, "unknown_quota");
+    api.patch("/v1/admin/quotas/kind/direct", &json!({"high_water": 4})).await.assert_problem(400, "invalid_request");
     let unknown = [
         api.get("/v1/admin/quotas/submitter/bob").await,
-        api.patch("/v1/admin/quotas/submitter/bob", &json!({"high_water": 10}))
-            .await,
+        api.patch("/v1/admin/quotas/submitter/bob", &json!({"high_water": 10})).await,
         act(&api, "/v1/admin/quotas/kind/input_proof/close").await,
     ];
     for unknown in unknown {
@@ -418,9 +340,8 @@ async fn quotas_are_made_changed_held_and_removed() {
         let removed = api.delete("/v1/admin/quotas/kind/direct").await;
         assert_eq!(removed.body, json!({"changed": changed}));
     }
-    let who = database
-        .text("select distinct on_behalf_of from tidegate.config_change where row_key = 'kind direct'")
-        .await;
+    let who =
+        database.text("select distinct on_behalf_of from tidegate.config_change where row_key = 'kind direct'").await;
     assert_eq!(who.as_deref(), Some("http"));
 }
 
@@ -433,11 +354,9 @@ async fn the_history_of_gates_comes_in_pages_that_meet() {
         act(&api, "/v1/admin/gates/readiness/close").await;
         act(&api, "/v1/admin/gates/tx/release").await;
     }
-    for (gate, expected) in [
-        ("gate=tx&", vec![6, 5, 4, 3, 2, 1]),
-        ("", vec![6, 5, 4, 3, 2, 1, 1]),
-        ("gate=nope&", vec![]),
-    ] {
+    for (gate, expected) in
+        [("gate=tx&", vec![6, 5, 4, 3, 2, 1]), ("", vec![6, 5, 4, 3, 2, 1, 1]), ("gate=nope&", vec![])]
+    {
         let mut seen = Vec::new();
         let mut before = String::new();
         loop {
@@ -457,17 +376,10 @@ async fn the_history_of_gates_comes_in_pages_that_meet() {
     let change = &latest.body["changes"][0];
     assert_eq!(
         (&change["gate"], &change["signal"], &change["cause"], &change["actor"]),
-        (
-            &json!("tx"),
-            &json!("ACCEPTING_REQUESTS"),
-            &json!("released"),
-            &json!("http")
-        )
+        (&json!("tx"), &json!("ACCEPTING_REQUESTS"), &json!("released"), &json!("http"))
     );
     for query in ["limit=0", "limit=1001", "before=x", "queue=tx", "gate=%00"] {
-        api.get(&format!("/v1/admin/gates/history?{query}"))
-            .await
-            .assert_problem(400, "invalid_parameter");
+        api.get(&format!("/v1/admin/gates/history?{query}")).await.assert_problem(400, "invalid_parameter");
     }
 }
 
@@ -490,27 +402,18 @@ async fn nothing_below_admin_is_taken_for_a_kind() {
         api.post(&path, &json!({})).await.assert_problem(404, "unknown_path");
     }
     for path in ["/v1/admin/config", "/v1/admin/gates", "/v1/admin/queues/tx"] {
-        api.post(path, &json!({}))
-            .await
-            .assert_problem(405, "method_not_allowed");
+        api.post(path, &json!({})).await.assert_problem(405, "method_not_allowed");
     }
-    api.get("/v1/admin/gates/tx/close")
-        .await
-        .assert_problem(405, "method_not_allowed");
+    api.get("/v1/admin/gates/tx/close").await.assert_problem(405, "method_not_allowed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_full_can_still_be_paused() {
     let database = TestDatabase::new().await;
-    let options = tidegate::http::HttpOptions {
-        concurrency_limit: 0,
-        ..tidegate::http::HttpOptions::default()
-    };
+    let options = tidegate::http::HttpOptions { concurrency_limit: 0, ..tidegate::http::HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
 
-    api.post("/v1/direct", &json!({}))
-        .await
-        .assert_problem(503, "overloaded");
+    api.post("/v1/direct", &json!({})).await.assert_problem(503, "overloaded");
     let paused = act(&api, "/v1/admin/queues/tx/pause").await;
 
     assert_eq!(paused.body["changed"], Value::Bool(true));
@@ -550,44 +453,16 @@ async fn a_kind_is_made_listed_and_takes_submissions_at_once() {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let gate = api.get("/v1/admin/gates/checks").await;
-    assert_eq!(
-        (&gate.body["high_water"], &gate.body["low_water"]),
-        (&json!(7), &json!(2))
-    );
+    assert_eq!((&gate.body["high_water"], &gate.body["low_water"]), (&json!(7), &json!(2)));
     let history = api.get("/v1/admin/config/history?name=payout").await;
     assert_eq!(history.body["changes"][0]["on_behalf_of"], "http");
 
     for (body, status, code, words) in [
-        (
-            json!({"name": "payout", "flow": "proof"}),
-            400,
-            "invalid_request",
-            "exists with flow direct",
-        ),
-        (
-            json!({"name": "a b", "flow": "direct"}),
-            400,
-            "invalid_request",
-            "lower snake case",
-        ),
-        (
-            json!({"name": "p", "flow": "direct", "tx_queue": "checks"}),
-            400,
-            "invalid_request",
-            "readiness stage",
-        ),
-        (
-            json!({"name": "p", "flow": "sideways"}),
-            400,
-            "invalid_body",
-            "sideways",
-        ),
-        (
-            json!({"name": "p", "flow": "direct", "speed": 1}),
-            400,
-            "invalid_body",
-            "speed",
-        ),
+        (json!({"name": "payout", "flow": "proof"}), 400, "invalid_request", "exists with flow direct"),
+        (json!({"name": "a b", "flow": "direct"}), 400, "invalid_request", "lower snake case"),
+        (json!({"name": "p", "flow": "direct", "tx_queue": "checks"}), 400, "invalid_request", "readiness stage"),
+        (json!({"name": "p", "flow": "sideways"}), 400, "invalid_body", "sideways"),
+        (json!({"name": "p", "flow": "direct", "speed": 1}), 400, "invalid_body", "speed"),
         (json!({"flow": "direct"}), 400, "invalid_body", "name"),
         (json!({"name": "p\u{0}", "flow": "direct"}), 422, "unstorable", ""),
     ] {
@@ -601,18 +476,9 @@ async fn a_kind_is_made_listed_and_takes_submissions_at_once() {
 async fn kinds_and_queues_are_removed_when_they_are_free() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    api.post("/v1/admin/kinds", &json!({"name": "payout", "flow": "direct"}))
-        .await;
-    let made = api
-        .post(
-            "/v1/admin/queues",
-            &json!({"name": "bulk", "stage": "tx", "per_seconds": 5}),
-        )
-        .await;
-    assert_eq!(
-        made.body["made"][0],
-        json!({"subject": "queue bulk", "name": "stage", "value": "tx"})
-    );
+    api.post("/v1/admin/kinds", &json!({"name": "payout", "flow": "direct"})).await;
+    let made = api.post("/v1/admin/queues", &json!({"name": "bulk", "stage": "tx", "per_seconds": 5})).await;
+    assert_eq!(made.body["made"][0], json!({"subject": "queue bulk", "name": "stage", "value": "tx"}));
     api.submit("payout").await;
     let kind = "/v1/admin/kinds/payout";
     let submitters = api.get("/v1/admin/submitters").await;
@@ -622,20 +488,12 @@ async fn kinds_and_queues_are_removed_when_they_are_free() {
         let expected = json!({"kind": "payout", "paused": paused, "changed": changed});
         assert_eq!(said.body, expected, "{said:?}");
     }
-    api.post("/v1/admin/kinds/nope/pause", &json!({}))
-        .await
-        .assert_problem(404, "unknown_kind");
+    api.post("/v1/admin/kinds/nope/pause", &json!({})).await.assert_problem(404, "unknown_kind");
 
     api.delete(kind).await.assert_problem(400, "invalid_request");
     let draining = api.delete(&format!("{kind}?drain=true&requests=true")).await;
-    assert_eq!(
-        (&draining.body["removed"], &draining.body["live"]),
-        (&json!(false), &json!(1)),
-        "{draining:?}"
-    );
-    api.post("/v1/payout", &json!({}))
-        .await
-        .assert_problem(429, "gate_closed");
+    assert_eq!((&draining.body["removed"], &draining.body["live"]), (&json!(false), &json!(1)), "{draining:?}");
+    api.post("/v1/payout", &json!({})).await.assert_problem(429, "gate_closed");
     api.post("/v1/admin/requests/cancel", &json!({"kind": "payout"})).await;
     let removed = api.delete(&format!("{kind}?requests=true")).await;
     assert_eq!(removed.body["removed"], true, "{removed:?}");
@@ -644,18 +502,10 @@ async fn kinds_and_queues_are_removed_when_they_are_free() {
         let removed = api.delete(&format!("/v1/admin/queues/{queue}")).await;
         assert_eq!(removed.body, json!({"queue": queue, "removed": true}));
     }
-    api.delete("/v1/admin/queues/tx")
-        .await
-        .assert_problem(400, "invalid_request");
-    api.delete("/v1/admin/queues/bulk")
-        .await
-        .assert_problem(404, "unknown_queue");
-    api.delete(&format!("{kind}?force=true"))
-        .await
-        .assert_problem(400, "invalid_parameter");
-    api.post("/v1/admin/queues", &json!({"name": "b-2", "stage": "tx"}))
-        .await
-        .assert_problem(400, "invalid_request");
+    api.delete("/v1/admin/queues/tx").await.assert_problem(400, "invalid_request");
+    api.delete("/v1/admin/queues/bulk").await.assert_problem(404, "unknown_queue");
+    api.delete(&format!("{kind}?force=true")).await.assert_problem(400, "invalid_parameter");
+    api.post("/v1/admin/queues", &json!({"name": "b-2", "stage": "tx"})).await.assert_problem(400, "invalid_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -663,20 +513,14 @@ async fn a_day_of_a_kind_and_a_queue_is_shown_by_the_minute() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
     database.request_in("direct", "completed").await;
-    database
-        .execute("select tidegate.fold_counts(); select tidegate.note_minutes()")
-        .await;
+    database.execute("select tidegate.fold_counts(); select tidegate.note_minutes()").await;
 
     let kind = api.get("/v1/admin/kinds/direct/history").await;
     assert_eq!(kind.status, 200, "{kind:?}");
     let [minute] = kind.body["minutes"].as_array().unwrap().as_slice() else {
         panic!("{kind:?}");
     };
-    assert_eq!(
-        (&minute["completed"], &minute["failed"]),
-        (&json!(1), &json!(0)),
-        "{minute}"
-    );
+    assert_eq!((&minute["completed"], &minute["failed"]), (&json!(1), &json!(0)), "{minute}");
     let queue = api.get("/v1/admin/queues/tx/history").await;
     assert_eq!(queue.body["minutes"][0]["depth"], 0, "{queue:?}");
 
@@ -684,9 +528,7 @@ async fn a_day_of_a_kind_and_a_queue_is_shown_by_the_minute() {
     for of in ["kinds/direct", "queues/tx"] {
         let none = api.get(&format!("/v1/admin/{of}/history?{later}")).await;
         assert_eq!(none.body, json!({"minutes": []}));
-        api.get(&format!("/v1/admin/{of}/history?since=yesterday"))
-            .await
-            .assert_problem(400, "invalid_parameter");
+        api.get(&format!("/v1/admin/{of}/history?since=yesterday")).await.assert_problem(400, "invalid_parameter");
     }
     let unknown = format!("/v1/admin/kinds/nope/history?{later}");
     api.get(&unknown).await.assert_problem(404, "unknown_kind");

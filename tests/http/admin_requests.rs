@@ -8,10 +8,7 @@ use crate::support::TestDatabase;
 fn ids(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.status, 200, "{answer:?}");
     let requests = answer.body["requests"].as_array().unwrap();
-    requests
-        .iter()
-        .map(|request| request["job_id"].as_str().unwrap().to_owned())
-        .collect()
+    requests.iter().map(|request| request["job_id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,19 +35,12 @@ async fn requests_of_all_kinds_are_listed_by_filter_and_page_by_page() {
         ("until=2020-01-01T00:00:00Z", vec![]),
         ("since=2020-01-01T00:00:00Z&queue=tx", vec![&*bob, &*ann]),
     ] {
-        assert_eq!(
-            ids(&api.get(&format!("/v1/admin/requests?{query}")).await),
-            expected,
-            "{query}"
-        );
+        assert_eq!(ids(&api.get(&format!("/v1/admin/requests?{query}")).await), expected, "{query}");
     }
 
     let waiting = api.get("/v1/admin/requests/waiting").await;
     assert_eq!(ids(&waiting), [&*ann, &*checked, &*bob]);
-    assert_eq!(
-        ids(&api.get("/v1/admin/requests/waiting?queue=tx&limit=1").await),
-        [&*ann]
-    );
+    assert_eq!(ids(&api.get("/v1/admin/requests/waiting?queue=tx&limit=1").await), [&*ann]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,9 +62,7 @@ async fn an_invalid_filter_is_refused() {
         ("/waiting?queue=%00", 400, "invalid_parameter"),
         ("/waiting?kind=direct", 400, "invalid_parameter"),
     ] {
-        api.get(&format!("/v1/admin/requests{path}"))
-            .await
-            .assert_problem(status, code);
+        api.get(&format!("/v1/admin/requests{path}")).await.assert_problem(status, code);
     }
 }
 
@@ -89,28 +77,13 @@ async fn requests_are_cancelled_by_filter_batch_by_batch() {
     let path = "/v1/admin/requests/cancel";
 
     let dry = api.post(path, &json!({"submitter": "shop", "dry_run": true})).await;
-    assert_eq!(
-        (&dry.body["cancelled"], &dry.body["next"]),
-        (&json!(2), &Value::Null),
-        "{dry:?}"
-    );
+    assert_eq!((&dry.body["cancelled"], &dry.body["next"]), (&json!(2), &Value::Null), "{dry:?}");
     let first = api.post(path, &json!({"submitter": "shop", "limit": 1})).await;
     assert_eq!(first.body["cancelled"], 1, "{first:?}");
-    let second = api
-        .post(
-            path,
-            &json!({"submitter": "shop", "limit": 1, "cursor": first.body["next"]}),
-        )
-        .await;
+    let second = api.post(path, &json!({"submitter": "shop", "limit": 1, "cursor": first.body["next"]})).await;
+    assert_eq!((&second.body["cancelled"], &second.body["next"]), (&json!(1), &Value::Null), "{second:?}");
     assert_eq!(
-        (&second.body["cancelled"], &second.body["next"]),
-        (&json!(1), &Value::Null),
-        "{second:?}"
-    );
-    assert_eq!(
-        database
-            .value("select r.submitter from tidegate.request as r where r.finished_at is null")
-            .await,
+        database.value("select r.submitter from tidegate.request as r where r.finished_at is null").await,
         "other"
     );
 
@@ -142,24 +115,14 @@ async fn failed_requests_are_redriven_by_filter() {
     let none = api.post(path, &json!({"submitter": "shop", "may_repeat": true})).await;
     assert_eq!(none.body["requests"], json!([]), "{none:?}");
     let listed = api.post(path, &dry).await;
-    assert_eq!(
-        listed.body["requests"],
-        json!([{"job_id": failed, "redriven_as": null}]),
-        "{listed:?}"
-    );
+    assert_eq!(listed.body["requests"], json!([{"job_id": failed, "redriven_as": null}]), "{listed:?}");
     let code = database.value("select error ->> 'code' from tidegate.request").await;
     let done = api.post(path, &json!({"may_repeat": true, "code": code})).await;
     assert_eq!(done.body["redriven"], 1, "{done:?}");
     assert!(done.body["requests"][0]["redriven_as"].is_string(), "{done:?}");
     assert_eq!(api.post(path, &all).await.body["redriven"], 0);
 
-    api.post(path, &json!({"kind": "nope"}))
-        .await
-        .assert_problem(404, "unknown_kind");
-    api.post(path, &json!({"limit": 0}))
-        .await
-        .assert_problem(400, "invalid_request");
-    api.post(path, &json!({"since": "2h"}))
-        .await
-        .assert_problem(400, "invalid_body");
+    api.post(path, &json!({"kind": "nope"})).await.assert_problem(404, "unknown_kind");
+    api.post(path, &json!({"limit": 0})).await.assert_problem(400, "invalid_request");
+    api.post(path, &json!({"since": "2h"})).await.assert_problem(400, "invalid_body");
 }

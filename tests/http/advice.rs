@@ -39,11 +39,7 @@ async fn the_polls_of_a_request_are_told_once_when_its_end_is() {
     let figures = Figures::of(&api).await;
 
     let of = |sample: &str| figures.get(&format!("tidegate_{sample}"));
-    assert_eq!(
-        of("polls_per_request_count{kind=\"direct\"}"),
-        Some(2.0),
-        "one for each request"
-    );
+    assert_eq!(of("polls_per_request_count{kind=\"direct\"}"), Some(2.0), "one for each request");
     assert_eq!(of("polls_per_request_sum{kind=\"direct\"}"), Some(4.0));
     assert_eq!(of("polls_per_request_bucket{kind=\"direct\",le=\"1\"}"), Some(1.0));
     assert_eq!(of("poll_lateness_seconds_count{kind=\"direct\"}"), Some(2.0));
@@ -80,16 +76,9 @@ async fn eta_errors_are_cumulative_buckets_of_what_the_database_has_counted() {
     .await;
     let figures = Figures::of(&api).await;
     let error = |sample: &str| figures.get(&of("direct", &format!("tidegate_eta_{sample}")));
-    for (bound, count) in [
-        ("-30", 0.0),
-        ("-5", 0.0),
-        ("-1", 1.0),
-        ("0", 1.0),
-        ("1", 2.0),
-        ("5", 2.0),
-        ("30", 3.0),
-        ("+Inf", 4.0),
-    ] {
+    for (bound, count) in
+        [("-30", 0.0), ("-5", 0.0), ("-1", 1.0), ("0", 1.0), ("1", 2.0), ("5", 2.0), ("30", 3.0), ("+Inf", 4.0)]
+    {
         let sample = format!("error_seconds_bucket{{le=\"{bound}\"}}");
         assert_eq!(error(&sample), Some(count), "{bound}");
     }
@@ -107,10 +96,7 @@ async fn eta_errors_are_cumulative_buckets_of_what_the_database_has_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_callers_are_counted_while_they_wait() {
     let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        waiters_max: 7,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { waiters_max: 7, ..HttpOptions::default() };
     let node = Listening::start(&database, &options).await;
     let job = awaiting(&database, &node.api).await;
     let asking = node.api.client.get(node.api.url(&job));
@@ -121,11 +107,7 @@ async fn waiting_callers_are_counted_while_they_wait() {
 
     let figures = Figures::of(&node.api).await;
 
-    for (sample, count) in [
-        ("callers{how=\"held\"}", 1.0),
-        ("callers{how=\"stream\"}", 1.0),
-        ("callers_max", 7.0),
-    ] {
+    for (sample, count) in [("callers{how=\"held\"}", 1.0), ("callers{how=\"stream\"}", 1.0), ("callers_max", 7.0)] {
         let sample = format!("tidegate_waiting_{sample}");
         assert_eq!(figures.get(&sample), Some(count), "{sample}");
     }
@@ -144,11 +126,7 @@ async fn waiting_callers_are_counted_while_they_wait() {
 async fn webhooks_that_are_not_delivered_are_counted() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     let posting = api.posting("/v1/direct", &json!({}));
     let posting = posting.header("tidegate-callback-url", "https://hooks.example.com/done");
     let taken = answer(posting).await;
@@ -186,14 +164,8 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
     })
     .await;
     api.get("/metrics").await.assert_problem(401, "unauthenticated");
-    api.bearing(&ApiKey::generate().unwrap())
-        .get("/metrics")
-        .await
-        .assert_problem(401, "unauthenticated");
-    api.bearing(&submitter)
-        .get("/metrics")
-        .await
-        .assert_problem(403, "insufficient_scope");
+    api.bearing(&ApiKey::generate().unwrap()).get("/metrics").await.assert_problem(401, "unauthenticated");
+    api.bearing(&submitter).get("/metrics").await.assert_problem(403, "insufficient_scope");
 
     // A node that has to ask for keys, and never knew any, shows nothing.
     let pool = PgPoolOptions::new()
@@ -202,9 +174,5 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
         .unwrap();
     let options = NodeOptions::default().keys(Keys::Required);
     let blind = Api::of_node(&Node::new(Store::new(pool), options)).await;
-    blind
-        .bearing(&admin)
-        .get("/metrics")
-        .await
-        .assert_problem(503, "database_unavailable");
+    blind.bearing(&admin).get("/metrics").await.assert_problem(503, "database_unavailable");
 }

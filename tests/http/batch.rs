@@ -32,9 +32,7 @@ async fn a_batch_is_stored_in_order_and_told_when_its_last_is_ready() {
     assert_eq!(taken.body["eta_seconds"], 15);
     assert_eq!(taken.retry_after(), 15);
     assert_eq!(taken.header("idempotency-replayed"), "");
-    let stored = database
-        .column("select id from tidegate.request order by (payload ->> 'n')::integer")
-        .await;
+    let stored = database.column("select id from tidegate.request order by (payload ->> 'n')::integer").await;
     assert_eq!(ids, stored);
     let last = api.get(&format!("/v1/direct/{}", ids[99])).await;
     assert_eq!(last.body["position"], 99);
@@ -48,10 +46,7 @@ async fn a_batch_has_an_address_and_is_done_when_all_of_it_is() {
     let taken = api.post("/v1/input-proof/batch", &json!(payloads)).await;
     let ids = ids(&taken);
     let address = taken.header("location");
-    assert!(
-        address.starts_with(&format!("/v1/input-proof?id={}&id={}&id=", ids[0], ids[1])),
-        "{address}"
-    );
+    assert!(address.starts_with(&format!("/v1/input-proof?id={}&id={}&id=", ids[0], ids[1])), "{address}");
 
     let waiting = api.get(address).await;
 
@@ -61,10 +56,7 @@ async fn a_batch_has_an_address_and_is_done_when_all_of_it_is() {
     assert_eq!((waiting.retry_after(), taken.retry_after()), (9, 9));
     assert_eq!(waiting.body["eta_seconds"], 9);
     let statuses = waiting.body["requests"].as_array().unwrap();
-    let polled: Vec<_> = statuses
-        .iter()
-        .map(|status| status["job_id"].as_str().unwrap())
-        .collect();
+    let polled: Vec<_> = statuses.iter().map(|status| status["job_id"].as_str().unwrap()).collect();
     assert_eq!(polled, ids);
     for place in [0, 49] {
         assert_eq!(statuses[place]["position"], place);
@@ -84,9 +76,7 @@ async fn a_batch_has_an_address_and_is_done_when_all_of_it_is() {
     api.delete(&format!("/v1/input-proof/{}", ids[0])).await;
     // A request may be named twice, as a batch may stand for one request twice.
     let some = [ids[3], ids[0], ids[3]];
-    let done = api
-        .get(&format!("/v1/input-proof?id={}&id={}&id={}", some[0], some[1], some[2]))
-        .await;
+    let done = api.get(&format!("/v1/input-proof?id={}&id={}&id={}", some[0], some[1], some[2])).await;
     assert_eq!(done.status, 200, "{done:?}");
     assert_eq!(done.header("retry-after"), "");
     assert_eq!(done.body["status"], "ended");
@@ -185,12 +175,8 @@ async fn an_invalid_batch_is_refused_and_stores_nothing() {
     let delayed = api.posting("/v1/direct/batch", &json!([1]));
     let delayed = delayed.header("tidegate-not-before", "2030-01-01T00:00:00Z");
     answer(delayed).await.assert_problem(400, "invalid_header");
-    api.post("/v1/teleport/batch", &json!([1]))
-        .await
-        .assert_problem(404, "unknown_kind");
-    api.get("/v1/direct/batch")
-        .await
-        .assert_problem(405, "method_not_allowed");
+    api.post("/v1/teleport/batch", &json!([1])).await.assert_problem(404, "unknown_kind");
+    api.get("/v1/direct/batch").await.assert_problem(405, "method_not_allowed");
 
     assert_eq!(requests(&database).await, 0);
     // An element may be as deep as a body of its own.
@@ -214,13 +200,9 @@ async fn a_batch_of_ten_thousand_is_taken() {
 async fn a_repeated_batch_is_the_same_batch() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
-    let first = api
-        .post_with_key("/v1/direct/batch", "k", &json!([{"a": 1, "b": 2}, 2, 2]))
-        .await;
+    let first = api.post_with_key("/v1/direct/batch", "k", &json!([{"a": 1, "b": 2}, 2, 2])).await;
 
-    let again = api
-        .post_with_key("/v1/direct/batch", "k", &json!([{"b": 2, "a": 1.0}, 2, 2]))
-        .await;
+    let again = api.post_with_key("/v1/direct/batch", "k", &json!([{"b": 2, "a": 1.0}, 2, 2])).await;
 
     assert_eq!(ids(&again), ids(&first));
     assert_eq!(again.header("idempotency-replayed"), "true");
@@ -235,14 +217,9 @@ async fn a_key_with_another_batch_is_refused_and_nothing_of_it_stored() {
     let first = api.post_with_key("/v1/direct/batch", "k", &json!([1, 2, 3])).await;
     assert_eq!(ids(&first).len(), 3);
 
-    for other in [
-        json!([1, 2]),
-        json!([1, 2, 3, 4]),
-        json!([2, 1, 3]),
-        json!([1, 2, 4]),
-        json!([0, 2, 3]),
-        json!([[1, 2, 3]]),
-    ] {
+    for other in
+        [json!([1, 2]), json!([1, 2, 3, 4]), json!([2, 1, 3]), json!([1, 2, 4]), json!([0, 2, 3]), json!([[1, 2, 3]])]
+    {
         let refused = api.post_with_key("/v1/direct/batch", "k", &other).await;
         refused.assert_problem(422, "idempotency_key_reused");
         assert!(refused.detail().contains("batch"), "{refused:?}");
@@ -277,9 +254,7 @@ async fn a_repeated_batch_submits_anew_what_has_failed_and_nothing_else() {
     assert_eq!(requests(&database).await, 5);
     let third = api.post_with_key("/v1/direct/batch", "k", &batch).await;
     assert_eq!(ids(&third), ids(&second));
-    api.post_with_key("/v1/direct/batch", "k", &json!(["a", "b"]))
-        .await
-        .assert_problem(422, "idempotency_key_reused");
+    api.post_with_key("/v1/direct/batch", "k", &json!(["a", "b"])).await.assert_problem(422, "idempotency_key_reused");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -312,10 +287,7 @@ async fn one_batch_sent_many_times_at_once_over_two_nodes_is_stored_once() {
 
     let (winner, ids) = won.unwrap();
     assert_eq!(ids.as_array().unwrap().len(), batches[winner].as_array().unwrap().len());
-    assert_eq!(
-        requests(&database).await,
-        i64::try_from(batches[winner].as_array().unwrap().len()).unwrap()
-    );
+    assert_eq!(requests(&database).await, i64::try_from(batches[winner].as_array().unwrap().len()).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -324,26 +296,15 @@ async fn a_batch_belongs_to_its_submitter() {
     let alice = key(&database, "alice", &[Scope::Submit]).await;
     let bob = key(&database, "bob", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
-    let hers = api
-        .bearing(&alice)
-        .post_with_key("/v1/direct/batch", "k", &json!([1, 2]))
-        .await;
+    let hers = api.bearing(&alice).post_with_key("/v1/direct/batch", "k", &json!([1, 2])).await;
 
-    let his = api
-        .bearing(&bob)
-        .post_with_key("/v1/direct/batch", "k", &json!([1, 2]))
-        .await;
+    let his = api.bearing(&bob).post_with_key("/v1/direct/batch", "k", &json!([1, 2])).await;
 
     assert_ne!(ids(&his), ids(&hers));
     assert_eq!(his.header("idempotency-replayed"), "");
     let unseen = format!("/v1/direct/{}", ids(&hers)[0]);
-    api.bearing(&bob)
-        .get(&unseen)
-        .await
-        .assert_problem(404, "unknown_request");
-    api.post("/v1/direct/batch", &json!([1]))
-        .await
-        .assert_problem(401, "unauthenticated");
+    api.bearing(&bob).get(&unseen).await.assert_problem(404, "unknown_request");
+    api.post("/v1/direct/batch", &json!([1])).await.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test(flavor = "multi_thread")]

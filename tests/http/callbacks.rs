@@ -10,11 +10,7 @@ const URL: &str = "https://hooks.example.com/done?job=1";
 
 async fn database() -> TestDatabase {
     let database = TestDatabase::new().await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     database
 }
 
@@ -29,10 +25,7 @@ async fn a_submission_names_who_is_told_of_its_end() {
     assert_eq!(taken.status, 202, "{taken:?}");
     assert_eq!(taken.body["state"], "queued");
     assert!(taken.retry_after() >= 1);
-    assert_eq!(
-        database.column("select callback_url from tidegate.request").await,
-        [URL]
-    );
+    assert_eq!(database.column("select callback_url from tidegate.request").await, [URL]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,20 +88,13 @@ async fn a_replay_keeps_the_callback_of_the_first_submission() {
 
     let first = submit(Some(URL)).await;
     assert_eq!(first.header("idempotency-replayed"), "");
-    for url in [
-        Some("https://hooks.example.com/other"),
-        Some("https://elsewhere.example/"),
-        None,
-    ] {
+    for url in [Some("https://hooks.example.com/other"), Some("https://elsewhere.example/"), None] {
         let replayed = submit(url).await;
         assert_eq!(replayed.status, 202, "{url:?}: {replayed:?}");
         assert_eq!(replayed.header("idempotency-replayed"), "true");
         assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     }
-    assert_eq!(
-        database.column("select callback_url from tidegate.request").await,
-        [URL]
-    );
+    assert_eq!(database.column("select callback_url from tidegate.request").await, [URL]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,10 +107,7 @@ async fn the_same_key_at_once_with_two_callbacks_is_one_request_with_one_of_them
         let posting = posting.header("idempotency-key", "k").header(HEADER, url);
         tokio::spawn(answer(posting))
     };
-    let both = [
-        submit("https://hooks.example.com/1"),
-        submit("https://hooks.example.com/2"),
-    ];
+    let both = [submit("https://hooks.example.com/1"), submit("https://hooks.example.com/2")];
     eventually("both wait", || async {
         database
             .number(
@@ -144,10 +127,5 @@ async fn the_same_key_at_once_with_two_callbacks_is_one_request_with_one_of_them
         replayed += usize::from(answered.header("idempotency-replayed") == "true");
     }
     assert_eq!(replayed, 1);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where callback_url is not null")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where callback_url is not null").await, 1);
 }

@@ -38,10 +38,7 @@ const LIVE: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 #[tokio::test(flavor = "multi_thread")]
 async fn one_connection_too_many_is_told_and_closed_and_a_place_is_free_again_later() {
     let database = TestDatabase::new().await;
-    let options = ConnectionOptions {
-        connection_limit: 2,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions { connection_limit: 2, ..ConnectionOptions::default() };
     let api = within(&database, options).await;
     let mut first = api.raw(LIVE).await;
     let mut second = api.raw(LIVE).await;
@@ -65,31 +62,20 @@ async fn one_connection_too_many_is_told_and_closed_and_a_place_is_free_again_la
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_is_too_large_is_refused() {
     let database = TestDatabase::new().await;
-    let options = ConnectionOptions {
-        head_limit: 16 * 1024,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions { head_limit: 16 * 1024, ..ConnectionOptions::default() };
     let api = within(&database, options).await;
 
     for sent in [
-        format!(
-            "GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
-            "x".repeat(20_000)
-        ),
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(20_000)),
         format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(20_000)),
-        format!(
-            "GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
-            "x: y\r\n".repeat(200)
-        ),
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: y\r\n".repeat(200)),
     ] {
         let said = read_to_end(api.raw(&sent).await).await;
         let refused = ["HTTP/1.1 431 ", "HTTP/1.1 414 "];
         assert!(refused.iter().any(|line| said.starts_with(line)), "{said}");
     }
-    let fits = format!(
-        "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {}\r\n\r\n",
-        "x".repeat(10_000)
-    );
+    let fits =
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: {}\r\n\r\n", "x".repeat(10_000));
     let said = read_to_end(api.raw(&fits).await).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
 }
@@ -97,10 +83,7 @@ async fn a_head_that_is_too_large_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_says_nothing_or_half_a_head_or_nothing_more_is_closed() {
     let database = TestDatabase::new().await;
-    let options = ConnectionOptions {
-        idle_timeout: Duration::from_millis(100),
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions { idle_timeout: Duration::from_millis(100), ..ConnectionOptions::default() };
     let api = within(&database, options).await;
 
     for sent in ["", "GET /livez HT", "GET /livez HTTP/1.1\r\nhost: localhost\r\n", LIVE] {
@@ -175,10 +158,7 @@ async fn a_client_who_takes_nothing_of_its_answers_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_do_not_finish_within_the_grace_are_cut_off() {
     let database = TestDatabase::new().await;
-    let options = ConnectionOptions {
-        grace: Duration::from_millis(100),
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions { grace: Duration::from_millis(100), ..ConnectionOptions::default() };
     let api = within(&database, options).await;
     let held = hold_submissions(&database).await;
     let posting = api.posting("/v1/direct", &json!({})).send();
@@ -195,16 +175,11 @@ async fn calls_that_do_not_finish_within_the_grace_are_cut_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_connection_costs_its_sender_only() {
     let database = TestDatabase::new().await;
-    let options = ConnectionOptions {
-        connection_limit: 0,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions { connection_limit: 0, ..ConnectionOptions::default() };
     let api = within(&database, options).await;
 
     for _ in 0..50 {
-        answer(api.posting("/v1/direct", &json!("x".repeat(10_000))))
-            .await
-            .assert_problem(503, "overloaded");
+        answer(api.posting("/v1/direct", &json!("x".repeat(10_000)))).await.assert_problem(503, "overloaded");
     }
 }
 

@@ -61,10 +61,7 @@ pub(super) fn assert_documented(method: &Method, path: &str, status: StatusCode,
         assert!(!promised || header(name).is_some(), "{at} has no {name}");
     }
     for name in TELLING {
-        assert!(
-            header(name).is_none() || !response["headers"][name].is_null(),
-            "{at} is not documented with {name}"
-        );
+        assert!(header(name).is_none() || !response["headers"][name].is_null(), "{at} is not documented with {name}");
     }
 }
 
@@ -74,15 +71,9 @@ fn events(stream: &Value) -> Vec<Value> {
     let fields = |block: &str| {
         let lines = block.lines().filter_map(|line| line.split_once(": "));
         let known = lines.filter(|(name, _)| !name.is_empty() && *name != "retry");
-        known
-            .map(|(name, value)| (name.to_owned(), Value::from(value)))
-            .collect::<serde_json::Map<_, _>>()
+        known.map(|(name, value)| (name.to_owned(), Value::from(value))).collect::<serde_json::Map<_, _>>()
     };
-    blocks
-        .map(fields)
-        .filter(|fields| !fields.is_empty())
-        .map(Value::Object)
-        .collect()
+    blocks.map(fields).filter(|fields| !fields.is_empty()).map(Value::Object).collect()
 }
 
 /// The documented path that a path is of: one that says it literally, before one with parameters.
@@ -99,9 +90,7 @@ fn path_item(path: &str) -> Option<(&'static str, &'static Value)> {
                 .zip(&words)
                 .all(|(named, word)| named == word || (named.starts_with('{') && !word.is_empty()))
     });
-    matching
-        .min_by_key(|(template, _)| template.matches('{').count())
-        .map(|(template, item)| (template.as_str(), item))
+    matching.min_by_key(|(template, _)| template.matches('{').count()).map(|(template, item)| (template.as_str(), item))
 }
 
 /// Whether a value is what a schema says: as much of JSON Schema as the document uses and a mistake would break.
@@ -183,11 +172,7 @@ fn codes() -> BTreeSet<(String, String)> {
             let classes = &response["content"]["application/problem+json"]["schema"]["oneOf"];
             for class in classes.as_array().into_iter().flatten() {
                 let schema = DOCUMENT.pointer(&class["$ref"].as_str().unwrap()[1..]).unwrap();
-                let [code] = schema["allOf"][1]["properties"]["code"]["enum"]
-                    .as_array()
-                    .unwrap()
-                    .as_slice()
-                else {
+                let [code] = schema["allOf"][1]["properties"]["code"]["enum"].as_array().unwrap().as_slice() else {
                     panic!("{schema} is not of one code");
                 };
                 codes.insert((status.clone(), code.as_str().unwrap().to_owned()));
@@ -215,10 +200,7 @@ async fn the_document_is_served_as_it_is_made() {
     assert_eq!(served.body, *DOCUMENT);
     assert!(served.body["openapi"].as_str().unwrap().starts_with("3.1."));
     let scheme = &served.body["components"]["securitySchemes"]["api_key"];
-    assert_eq!(
-        scheme,
-        &json!({"type": "http", "scheme": "bearer", "description": scheme["description"]})
-    );
+    assert_eq!(scheme, &json!({"type": "http", "scheme": "bearer", "description": scheme["description"]}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,11 +224,7 @@ async fn the_page_is_served_with_what_it_loads_and_leads_to_the_document() {
     assert!(start.body.as_str().unwrap().contains("/openapi.json"), "{start:?}");
     assert_eq!(start.header("x-content-type-options"), "nosniff");
     assert_eq!(start.header("x-frame-options"), "DENY");
-    assert!(
-        start
-            .header("content-security-policy")
-            .contains("frame-ancestors 'none'")
-    );
+    assert!(start.header("content-security-policy").contains("frame-ancestors 'none'"));
     api.get("/docs/nothing.js").await.assert_problem(404, "unknown_path");
 }
 
@@ -262,16 +240,9 @@ async fn every_documented_operation_answers() {
 
     for ((method, path, _), job) in operations().into_iter().zip(jobs) {
         let id = job.rsplit('/').next().unwrap();
-        let filled = [
-            ("{kind}", "direct"),
-            ("{job_id}", id),
-            ("{queue}", "tx"),
-            ("{of}", "kind"),
-            ("{name}", "min_seconds"),
-        ];
-        let filled = filled
-            .iter()
-            .fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+        let filled =
+            [("{kind}", "direct"), ("{job_id}", id), ("{queue}", "tx"), ("{of}", "kind"), ("{name}", "min_seconds")];
+        let filled = filled.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
         assert!(!filled.contains('{'), "fill in what {path} needs");
         let path = filled;
         if path.ends_with("/events") {
@@ -286,10 +257,7 @@ async fn every_documented_operation_answers() {
         let answered = answer(asking).await;
         assert!(answered.status.as_u16() < 500, "{method} {path}: {answered:?}");
         let code = answered.body["code"].as_str().unwrap_or_default();
-        assert!(
-            !["unknown_path", "method_not_allowed"].contains(&code),
-            "{method} {path}"
-        );
+        assert!(!["unknown_path", "method_not_allowed"].contains(&code), "{method} {path}");
     }
 }
 
@@ -330,13 +298,7 @@ fn an_undocumented_answer_is_noticed() {
     assert!(noticed(Method::GET, "/v1/direct/x", 200, plain, ended("failed")));
     assert!(!noticed(Method::POST, "/v1/direct", 503, problem, full("overloaded")));
     assert!(noticed(Method::POST, "/v1/direct", 503, problem, full("gate_closed")));
-    assert!(noticed(
-        Method::GET,
-        "/livez",
-        503,
-        problem,
-        full("database_unavailable")
-    ));
+    assert!(noticed(Method::GET, "/livez", 503, problem, full("database_unavailable")));
 }
 
 #[test]
@@ -355,10 +317,7 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
         }
         assert_eq!(tags.len(), 1, "{at}");
         let responses = operation["responses"].as_object().unwrap();
-        assert!(
-            responses.keys().any(|status| status.starts_with('2')),
-            "{at} never succeeds"
-        );
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{at} never succeeds");
         for status in ["414", "431", "500", "503"] {
             assert!(responses.contains_key(status), "{at} lacks {status}");
         }
@@ -367,11 +326,7 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
             let error = status.as_str() >= "400" && !["414", "431"].contains(&status.as_str());
             assert_eq!(problem, error, "{at}: {status}");
             let comes_back = ["202", "429", "503"].contains(&status.as_str());
-            assert_eq!(
-                response["headers"].get("Retry-After").is_some(),
-                comes_back,
-                "{at}: {status}"
-            );
+            assert_eq!(response["headers"].get("Retry-After").is_some(), comes_back, "{at}: {status}");
         }
         let body = operation.get("requestBody").is_some();
         for status in ["400", "413", "415"] {
@@ -380,10 +335,7 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
         for word in path.split('/').filter(|word| word.starts_with('{')) {
             let named = operation["parameters"].as_array().unwrap();
             let name = word.trim_matches(['{', '}']);
-            assert!(
-                named.iter().any(|known| known["name"] == name && known["in"] == "path"),
-                "{at}: {name}"
-            );
+            assert!(named.iter().any(|known| known["name"] == name && known["in"] == "path"), "{at}: {name}");
         }
     }
 }
@@ -395,10 +347,7 @@ fn schemas_keep_what_generators_of_clients_need() {
     let not_before = parameters.iter().find(|known| known["name"] == "Tidegate-Not-Before");
     let payloads = &DOCUMENT["components"]["schemas"]["Payloads"];
 
-    assert_eq!(
-        not_before.unwrap()["schema"],
-        json!({"type": "string", "allOf": [{"format": "date-time"}]})
-    );
+    assert_eq!(not_before.unwrap()["schema"], json!({"type": "string", "allOf": [{"format": "date-time"}]}));
     assert_eq!(payloads["items"], json!({"not": {"type": "null"}}));
 }
 
@@ -406,10 +355,7 @@ fn schemas_keep_what_generators_of_clients_need() {
 fn every_problem_belongs_to_an_operation() {
     let declared = DOCUMENT["components"]["schemas"]["Code"]["enum"].as_array().unwrap();
     let declared: BTreeSet<_> = declared.iter().map(|code| code.as_str().unwrap().to_owned()).collect();
-    let used = codes()
-        .union(&codes_of_no_operation())
-        .map(|(_, code)| code.clone())
-        .collect();
+    let used = codes().union(&codes_of_no_operation()).map(|(_, code)| code.clone()).collect();
 
     assert_eq!(declared, used);
 }
@@ -427,14 +373,7 @@ fn no_route_is_made_without_its_documentation() {
     }
     assert!(files.len() > 30);
     // The page, what stands for everything else below a path, and the worker's figures.
-    let known = [
-        "/docs",
-        "/docs/",
-        "/docs/{*file}",
-        "/v1/admin",
-        "/v1/admin/{*rest}",
-        "/metrics",
-    ];
+    let known = ["/docs", "/docs/", "/docs/{*file}", "/v1/admin", "/v1/admin/{*rest}", "/metrics"];
     let mut seen = BTreeSet::new();
 
     for file in files {
@@ -442,11 +381,7 @@ fn no_route_is_made_without_its_documentation() {
         let code = text.split("#[cfg(test)]").next().unwrap();
         for route in code.split(".route(").skip(1) {
             let path = route.split('"').nth(1).unwrap();
-            assert!(
-                known.contains(&path),
-                "{}: {path}: use `.routes(routes!(…))`",
-                file.display()
-            );
+            assert!(known.contains(&path), "{}: {path}: use `.routes(routes!(…))`", file.display());
             seen.insert(path.to_owned());
         }
         assert!(!code.contains("route_service(") && !code.contains(".nest("));
@@ -458,15 +393,8 @@ fn no_route_is_made_without_its_documentation() {
 #[test]
 fn the_http_page_lists_every_call_and_every_problem() {
     let page = fs::read_to_string("docs/http.md").unwrap();
-    let rows = || {
-        page.lines()
-            .filter(|line| line.starts_with("| "))
-            .map(|line| line.split('|').map(str::trim))
-    };
-    let documented: BTreeSet<_> = operations()
-        .iter()
-        .map(|(method, path, _)| format!("{method} {path}"))
-        .collect();
+    let rows = || page.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').map(str::trim));
+    let documented: BTreeSet<_> = operations().iter().map(|(method, path, _)| format!("{method} {path}")).collect();
     let listed: BTreeSet<_> = rows()
         .filter_map(|mut cells| cells.nth(1))
         .filter_map(|cell| cell.strip_prefix('`')?.strip_suffix('`'))
@@ -480,9 +408,7 @@ fn the_http_page_lists_every_call_and_every_problem() {
         .filter(|(status, _)| status.len() == 3 && status.parse::<u16>().is_ok())
         .flat_map(|(status, codes)| {
             let codes = codes.split('`').skip(1).step_by(2);
-            codes
-                .map(|code| (status.to_owned(), code.to_owned()))
-                .collect::<Vec<_>>()
+            codes.map(|code| (status.to_owned(), code.to_owned())).collect::<Vec<_>>()
         })
         .collect();
     assert_eq!(problems, codes().union(&codes_of_no_operation()).cloned().collect());

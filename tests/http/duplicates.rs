@@ -100,10 +100,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
     let database = stage().await;
     let (mut pools, mut apis) = (Vec::new(), Vec::new());
     for _ in 0..NODES {
-        let settings = PoolSettings {
-            connections_max: 8,
-            ..PoolSettings::default()
-        };
+        let settings = PoolSettings { connections_max: 8, ..PoolSettings::default() };
         let pool = database::connect(&database.url, &settings).await.unwrap();
         apis.push(Api::start(Store::new(pool.clone()), &HttpOptions::default()).await);
         pools.push(pool);
@@ -112,9 +109,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
     let submissions = campaign(250, 10_000);
     let told = storm(&apis, "direct", Some("k"), submissions).await;
     assert_one_request(&told, submissions);
-    let others = apis[0]
-        .post_with_key("/v1/direct", "k", &json!({"order": {"id": 7}}))
-        .await;
+    let others = apis[0].post_with_key("/v1/direct", "k", &json!({"order": {"id": 7}})).await;
     others.assert_problem(422, "idempotency_key_reused");
 
     // Whatever node has answered them, the database has counted them.
@@ -150,10 +145,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
     // Of the first arrivals of each node one wins. Another may have inserted its row already, and takes it back.
     let allowed: Vec<_> = (0..NODES)
         .map(|losers| {
-            format!(
-                "dedup +{} ~0 -{losers} dead {losers}, q_tx +1 ~0 -0 dead 0, request +1 ~0 -0 dead 0",
-                losers + 1
-            )
+            format!("dedup +{} ~0 -{losers} dead {losers}, q_tx +1 ~0 -0 dead 0, request +1 ~0 -0 dead 0", losers + 1)
         })
         .collect();
     assert!(allowed.contains(&told), "{told}");
@@ -167,10 +159,7 @@ async fn kinds_that_make_their_keys_need_no_header() {
         let submissions = campaign(192, 640);
         let told = storm(&apis, kind, None, submissions).await;
         assert_one_request(&told, submissions);
-        assert_eq!(
-            database.number("select count(*) from tidegate.request").await,
-            requests as i64 + 1
-        );
+        assert_eq!(database.number("select count(*) from tidegate.request").await, requests as i64 + 1);
     }
     // Same key, other payload; no value, no key.
     let other = json!({"order": {"id": 7}, "amount": 2});
@@ -198,20 +187,12 @@ async fn kinds_that_make_their_keys_need_no_header() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_requires_keys_refuses_only_the_submissions_without_one() {
     let database = stage().await;
-    database
-        .execute("update tidegate.kind set key_mode = 'required' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_mode = 'required' where name = 'direct'").await;
     let api = Api::of(&database).await;
-    for (path, body) in [
-        ("/v1/direct", json!({"a": 1})),
-        ("/v1/direct/batch", json!([{"a": 1}, {"a": 1}])),
-    ] {
+    for (path, body) in [("/v1/direct", json!({"a": 1})), ("/v1/direct/batch", json!([{"a": 1}, {"a": 1}]))] {
         let refused = api.post(path, &body).await;
         refused.assert_problem(400, "idempotency_key_missing");
-        assert!(
-            refused.detail().contains("\"direct\" requires an idempotency key"),
-            "{refused:?}"
-        );
+        assert!(refused.detail().contains("\"direct\" requires an idempotency key"), "{refused:?}");
         assert_eq!(refused.body["retryable"], false);
         for replayed in ["", "true"] {
             let taken = api.post_with_key(path, "k", &body).await;
@@ -241,17 +222,12 @@ async fn behind_a_closed_gate_a_duplicate_without_a_header_is_answered() {
     let database = stage().await;
     let api = Api::of(&database).await;
     let first = api.post("/v1/proxy", &json!({"a": 1})).await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     // The node refuses from memory by now what has no key.
     eventually("the node knows", || async {
         let refused = "tidegate_gate_refusals_total{kind=\"direct\",by=\"copy\"}";
         api.post("/v1/direct", &json!({})).await;
-        super::metrics::Figures::of(&api)
-            .await
-            .get(refused)
-            .is_some_and(|count| count > 0.0)
+        super::metrics::Figures::of(&api).await.get(refused).is_some_and(|count| count > 0.0)
     })
     .await;
 

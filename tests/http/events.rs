@@ -47,11 +47,7 @@ impl Events {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
-        Self {
-            response,
-            text: String::new(),
-            read: VecDeque::new(),
-        }
+        Self { response, text: String::new(), read: VecDeque::new() }
     }
 
     /// The next event; `None` when the stream has ended as it should.
@@ -94,10 +90,7 @@ impl Events {
 
 /// An event of its text; comments and hints are none.
 fn event(text: &str) -> Option<Event> {
-    let field = |name: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-    };
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     Some(Event {
         name: field("event")?.to_owned(),
         id: field("id").unwrap().parse().unwrap(),
@@ -107,11 +100,7 @@ fn event(text: &str) -> Option<Event> {
 
 async fn claim(database: &TestDatabase, stage: Stage, queue: &str) -> Vec<Claimed> {
     let lease = Duration::from_secs(60);
-    database
-        .store
-        .claim(stage, queue, "test", 100, lease, None)
-        .await
-        .unwrap()
+    database.store.claim(stage, queue, "test", 100, lease, None).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,25 +119,17 @@ async fn a_decrypt_is_followed_through_all_its_states() {
     assert!(path.ends_with(queued.data["job_id"].as_str().unwrap()));
 
     let checked = claim(&database, Stage::Readiness, "readiness").await;
-    store
-        .settle_passed("readiness", &[Settle::new(checked[0].lease, ())])
-        .await
-        .unwrap();
+    store.settle_passed("readiness", &[Settle::new(checked[0].lease, ())]).await.unwrap();
     let processing = events.state().await;
     assert_eq!(processing.data["state"], "processing");
     let sending = claim(&database, Stage::Tx, "tx").await;
     let in_flight = events.state().await;
     assert_eq!(in_flight.data["state"], "tx_in_flight");
-    store
-        .settle_receipt("tx", &[Settle::new(sending[0].lease, Receipt::default())])
-        .await
-        .unwrap();
+    store.settle_receipt("tx", &[Settle::new(sending[0].lease, Receipt::default())]).await.unwrap();
     let received = events.state().await;
     assert_eq!(received.data["state"], "receipt_received");
     assert!(received.data["position"].is_null());
-    node.api
-        .post(&format!("{path}/responses"), &json!({"response": {"a": "\n"}}))
-        .await;
+    node.api.post(&format!("{path}/responses"), &json!({"response": {"a": "\n"}})).await;
     let result = events.state().await;
     assert_eq!(result.name, "result");
     assert_eq!(result.data["status"], "succeeded");
@@ -179,9 +160,7 @@ async fn a_reader_that_reconnects_gets_the_missed_events_and_none_twice() {
     let mut events = Events::open(&node.api, &path, Some(4)).await;
     node.until_waiting(1).await;
     node.api.delete(&path).await.assert_problem(409, "not_cancellable");
-    node.api
-        .post(&format!("{path}/responses"), &json!({"response": 1}))
-        .await;
+    node.api.post(&format!("{path}/responses"), &json!({"response": 1})).await;
     let result = events.state().await;
     assert_eq!((result.name.as_str(), result.id), ("result", 5));
     assert_eq!(events.next().await, None);
@@ -192,10 +171,7 @@ async fn a_reader_that_reconnects_gets_the_missed_events_and_none_twice() {
         let again = answer(request.header("last-event-id", last)).await;
         assert_eq!(again.status, 200, "{last}");
         let text = again.body.as_str().unwrap();
-        assert!(
-            text.contains("\nevent: result\n") || text.starts_with("event: result\n"),
-            "{text}"
-        );
+        assert!(text.contains("\nevent: result\n") || text.starts_with("event: result\n"), "{text}");
     }
     // A reader with the result needs no more events: browsers stop at 204.
     let request = node.api.client.get(node.api.url(&format!("{path}/events")));
@@ -222,9 +198,7 @@ async fn a_finished_request_gets_its_result_at_once() {
 async fn positions_and_etas_are_told_as_they_change() {
     let database = TestDatabase::new().await;
     // Slow enough that each place before it counts.
-    database
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     let node = Listening::of(&database).await;
     let mut before = Vec::new();
     for _ in 0..4 {
@@ -241,9 +215,7 @@ async fn positions_and_etas_are_told_as_they_change() {
     assert!(moved.data["eta_seconds"].as_u64() < state.data["eta_seconds"].as_u64());
     assert_eq!(moved.id, state.id);
 
-    database
-        .execute("update tidegate.queue set per_seconds = 0.1 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 0.1 where name = 'tx'").await;
     let slower = events.expect("eta").await;
     assert!(slower.data["eta_seconds"].as_u64() > state.data["eta_seconds"].as_u64());
     assert!(slower.data.get("position").is_none());
@@ -277,14 +249,8 @@ async fn there_is_nothing_to_follow_of_what_does_not_exist() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_takes_no_more_than_half_of_the_streams() {
     let database = TestDatabase::unlimited().await;
-    let keys = [
-        key(&database, "ann", &[Scope::Submit]).await,
-        key(&database, "bob", &[Scope::Submit]).await,
-    ];
-    let options = HttpOptions {
-        streams_max: 4,
-        ..HttpOptions::default()
-    };
+    let keys = [key(&database, "ann", &[Scope::Submit]).await, key(&database, "bob", &[Scope::Submit]).await];
+    let options = HttpOptions { streams_max: 4, ..HttpOptions::default() };
     let node = Listening::start(&database, &options).await;
     let [ann, bob] = [&keys[0], &keys[1]].map(|key| node.api.bearing(key));
     let paths = [ann.submit("direct").await, bob.submit("direct").await];
@@ -329,9 +295,7 @@ async fn streams_are_bounded_and_one_that_is_left_makes_room() {
     .await;
     first.expect("state").await;
     send_all(&database, "0x1").await;
-    node.api
-        .post(&format!("{path}/responses"), &json!({"response": 1}))
-        .await;
+    node.api.post(&format!("{path}/responses"), &json!({"response": 1})).await;
     loop {
         if first.state().await.name == "result" {
             break;
@@ -368,10 +332,7 @@ async fn a_slow_reader_misses_no_state() {
     send_all(&database, "0x1").await;
     let response = json!({"response": "x".repeat(500_000)});
     node.api.post(&format!("{path}/responses"), &response).await;
-    eventually("it has ended", || async {
-        database.status(id_of(&path)).await == "completed"
-    })
-    .await;
+    eventually("it has ended", || async { database.status(id_of(&path)).await == "completed" }).await;
     let mut said = String::new();
     stream.read_to_string(&mut said).await.unwrap();
 
@@ -411,10 +372,7 @@ async fn a_stream_outlives_the_loss_of_every_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_its_time_is_over_and_its_reader_misses_nothing() {
     let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        stream_time: Duration::from_millis(300),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { stream_time: Duration::from_millis(300), ..HttpOptions::default() };
     let node = Listening::start(&database, &options).await;
     let path = node.api.submit("direct").await;
     let mut events = Events::open(&node.api, &path, None).await;
@@ -427,9 +385,7 @@ async fn a_stream_ends_when_its_time_is_over_and_its_reader_misses_nothing() {
     node.until_waiting(0).await;
 
     send_all(&database, "0x1").await;
-    node.api
-        .post(&format!("{path}/responses"), &json!({"response": 1}))
-        .await;
+    node.api.post(&format!("{path}/responses"), &json!({"response": 1})).await;
     let mut again = Events::open(&node.api, &path, Some(state.id)).await;
     for expected in ["tx_in_flight", "receipt_received", "completed"] {
         assert_eq!(again.state().await.data["state"], expected);

@@ -46,26 +46,16 @@ struct Member {
 
 impl Member {
     async fn start(database: &TestDatabase, listens: bool) -> Self {
-        let pool = database::connect(&database.url, &PoolSettings::default())
-            .await
-            .unwrap();
+        let pool = database::connect(&database.url, &PoolSettings::default()).await.unwrap();
         let store = Store::new(pool);
         let node = Node::new(store.clone(), NodeOptions::default());
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         if listens {
-            let settings = PoolSettings {
-                application_name: LISTENER_NAME.to_owned(),
-                ..PoolSettings::default()
-            };
+            let settings = PoolSettings { application_name: LISTENER_NAME.to_owned(), ..PoolSettings::default() };
             let listened = database::connect_to_listen(&database.url, &settings).unwrap();
-            tokio::spawn(listener::listen(
-                listened,
-                store.clone(),
-                node.subscribers(),
-                shutdown.clone(),
-            ));
+            tokio::spawn(listener::listen(listened, store.clone(), node.subscribers(), shutdown.clone()));
         }
         let served = tokio::spawn(serve(tcp, node.router(), shutdown.clone()));
         let api = Api::of_server(address, shutdown, served);
@@ -89,10 +79,7 @@ impl Member {
 /// So many nodes, listening.
 async fn fleet(database: &TestDatabase, members: usize) -> Vec<Member> {
     let fleet = join_all((0..members).map(|_| Member::start(database, true))).await;
-    eventually("they listen", || async {
-        nodes(database).await == i64::try_from(members).unwrap()
-    })
-    .await;
+    eventually("they listen", || async { nodes(database).await == i64::try_from(members).unwrap() }).await;
     fleet
 }
 
@@ -102,10 +89,7 @@ async fn nodes(database: &TestDatabase) -> i64 {
 }
 
 async fn all_know(fleet: &[Member], open: bool) {
-    eventually("every node knows", || async {
-        fleet.iter().all(|member| member.knows(open))
-    })
-    .await;
+    eventually("every node knows", || async { fleet.iter().all(|member| member.knows(open)) }).await;
 }
 
 /// Every node refuses by itself, or lets in.
@@ -156,10 +140,7 @@ async fn answer_of_node(database: &TestDatabase, failed: &AtomicUsize, request: 
     let submitted = "select coalesce(pg_sequence_last_value('public.submitting'), 0)";
     let submitted = usize::try_from(database.number(submitted).await).unwrap();
     let failed = failed.load(Ordering::SeqCst);
-    assert!(
-        submitted <= failed,
-        "{submitted} submitting statements for {failed} failed calls"
-    );
+    assert!(submitted <= failed, "{submitted} submitting statements for {failed} failed calls");
     known.expect("the node knows")
 }
 
@@ -176,12 +157,7 @@ async fn drain(database: &TestDatabase, count: i32) {
 }
 
 async fn reject(session: &mut Session, held: &[crate::support::race::Held]) {
-    session
-        .texts(&format!(
-            "select id from tidegate.settle_rejected({}, null)",
-            leases(held)
-        ))
-        .await;
+    session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(held))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,16 +181,10 @@ async fn a_flip_without_notification_is_known_within_the_interval() {
     let mut fleet = fleet(&database, 2).await;
     fleet.push(Member::start(&database, false).await);
     all_know(&fleet, true).await;
-    for (state, open) in [
-        ("too_many_requests", false),
-        ("accepting", true),
-        ("too_many_requests", false),
-    ] {
+    for (state, open) in [("too_many_requests", false), ("accepting", true), ("too_many_requests", false)] {
         // Without an epoch of its own, too.
         database
-            .execute(&format!(
-                "update tidegate.gate set state = '{state}', forced = true where queue = 'tx'"
-            ))
+            .execute(&format!("update tidegate.gate set state = '{state}', forced = true where queue = 'tx'"))
             .await;
         all_say(&fleet, open).await;
     }
@@ -262,9 +232,7 @@ async fn notifications_that_are_made_up_late_or_nonsense_do_not_last() {
     }
     for nonsense in ["", "{", "42", "[[[[", "{\"queue\":7}", "'' or 1=1"] {
         let nonsense = nonsense.replace('\'', "''");
-        database
-            .execute(&format!("select pg_notify('tidegate_gate', '{nonsense}')"))
-            .await;
+        database.execute(&format!("select pg_notify('tidegate_gate', '{nonsense}')")).await;
     }
     all_say(&fleet, false).await;
     // And the three that were let in before.
@@ -364,10 +332,7 @@ async fn a_slow_or_large_submission_to_a_closed_gate_gets_its_429() {
 
     // As much as an open gate would take, and the connection serves on.
     let longest = HttpOptions::default().body_limit;
-    let mut sending = member
-        .api
-        .raw(&format!("{head}content-length: {longest}\r\n\r\n"))
-        .await;
+    let mut sending = member.api.raw(&format!("{head}content-length: {longest}\r\n\r\n")).await;
     sending.write_all(&vec![b'1'; longest]).await.unwrap();
     let next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     sending.write_all(next.as_bytes()).await.unwrap();
@@ -406,9 +371,7 @@ async fn metrics_count_refusals_by_copy_and_database_and_show_closed_gates() {
 #[tokio::test(flavor = "multi_thread")]
 async fn those_beyond_the_room_are_told_later_with_a_key_or_without() {
     let database = stage().await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1 where name = 'tx'").await;
     let fleet = fleet(&database, 1).await;
     let api = &fleet[0].api;
     fill(&database).await;
@@ -575,16 +538,10 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         at_the_mark += i32::from(depth == at);
         let told = listener.recv().await.unwrap();
         let told: Value = serde_json::from_str(told.payload()).unwrap();
-        assert_eq!(
-            told,
-            json!({"queue": "tx", "signal": signal, "depth": depth, "epoch": place + 1})
-        );
+        assert_eq!(told, json!({"queue": "tx", "signal": signal, "depth": depth, "epoch": place + 1}));
     }
     // All closings, and half of the openings.
-    assert!(
-        at_the_mark * 4 >= 3 * i32::try_from(history.len()).unwrap() - 2,
-        "{history:?}"
-    );
+    assert!(at_the_mark * 4 >= 3 * i32::try_from(history.len()).unwrap() - 2, "{history:?}");
     all_say(&fleet, true).await;
     let marker = "select pg_notify('tidegate_gate', 'the last')";
     session.execute(marker).await;

@@ -72,11 +72,7 @@ struct Program {
 
 impl Program {
     async fn start(tidegate: &Tidegate, options: NodeOptions) -> Self {
-        let http = HttpOptions {
-            body_limit: BODY_LIMIT,
-            concurrency_limit: 2,
-            ..HttpOptions::default()
-        };
+        let http = HttpOptions { body_limit: BODY_LIMIT, concurrency_limit: 2, ..HttpOptions::default() };
         let node = tidegate.node(options.http(http));
         let own = Router::new()
             .route("/payouts", post(put))
@@ -90,20 +86,12 @@ impl Program {
         let stopped = stop.clone();
         let served = tokio::spawn(async move { serving.serve(listener, router, stopped).await });
         let client = Client::builder().no_proxy().build().unwrap();
-        Self {
-            node,
-            base,
-            client,
-            stop,
-            served,
-        }
+        Self { node, base, client, stop, served }
     }
 
     async fn post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let call = self.client.post(format!("{}{path}", self.base)).body(body.to_owned());
-        let call = headers
-            .iter()
-            .fold(call, |call, (name, value)| call.header(*name, *value));
+        let call = headers.iter().fold(call, |call, (name, value)| call.header(*name, *value));
         let answer = call.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
@@ -129,10 +117,7 @@ async fn own_routes_have_their_own_errors_and_limits_and_v1_keeps_its_own() {
     let (status, id) = program.post("/payouts", "7", &[("twin", "a")]).await;
     assert_eq!(status, 201);
     assert_eq!(program.post("/payouts", "7", &[("twin", "a")]).await, (200, id.clone()));
-    assert_eq!(
-        program.get(&format!("/payouts/{id}")).await,
-        (200, "processing ".to_owned())
-    );
+    assert_eq!(program.get(&format!("/payouts/{id}")).await, (200, "processing ".to_owned()));
     let missing = format!("/payouts/{}", uuid::Uuid::now_v7());
     assert_eq!(program.get(&missing).await, (404, "no: unknown".to_owned()));
     assert_eq!(program.get("/nowhere").await, (404, "no: path".to_owned()));
@@ -174,9 +159,7 @@ async fn own_routes_take_places_of_the_node_and_wait_for_nothing_without_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_gate_refuses_new_requests_and_no_twins() {
     let (database, tidegate) = payouts().await;
-    database
-        .execute("update tidegate.gate set high_water = 1, low_water = 0 where queue = 'payout'")
-        .await;
+    database.execute("update tidegate.gate set high_water = 1, low_water = 0 where queue = 'payout'").await;
     let program = Program::start(&tidegate, NodeOptions::default()).await;
     assert_eq!(program.post("/payouts", "7", &[("twin", "a")]).await.0, 201);
     for _ in 0..2 {
@@ -207,12 +190,7 @@ async fn the_node_does_its_work_and_a_stop_finishes_the_calls_under_way() {
     until_submissions_wait(&database, 1).await;
     program.stop.cancel();
     eventually("the port is closed", || async {
-        program
-            .client
-            .get(format!("{}/livez", program.base))
-            .send()
-            .await
-            .is_err()
+        program.client.get(format!("{}/livez", program.base)).send().await.is_err()
     })
     .await;
     assert!(!program.served.is_finished());
@@ -233,20 +211,8 @@ async fn keys_are_where_the_program_finds_them_and_needed_as_it_says() {
     };
     for (keys, nothing, known, unknown, foreign) in [
         (Keys::Off, (201, ""), (201, ""), (201, ""), (201, "")),
-        (
-            Keys::Optional,
-            (201, ""),
-            (201, "ann"),
-            (401, "no: Unknown"),
-            (401, "no: Lacks(Submit)"),
-        ),
-        (
-            Keys::Required,
-            (401, "no: Missing"),
-            (201, "ann"),
-            (401, "no: Unknown"),
-            (401, "no: Lacks(Submit)"),
-        ),
+        (Keys::Optional, (201, ""), (201, "ann"), (401, "no: Unknown"), (401, "no: Lacks(Submit)")),
+        (Keys::Required, (401, "no: Missing"), (201, "ann"), (401, "no: Unknown"), (401, "no: Lacks(Submit)")),
     ] {
         let program = Program::start(&tidegate, in_header(keys)).await;
         for (shown, wanted) in [

@@ -24,9 +24,7 @@ async fn exact() -> TestDatabase {
 }
 
 async fn close(database: &TestDatabase) {
-    database
-        .execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'").await;
 }
 
 /// Closes a gate that 350 messages have to pass before it opens: at 10 per second, margin 0.2, in 42 s.
@@ -53,9 +51,7 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
     let database = exact().await;
     let api = Api::of(&database).await;
     submit_many(&database, "direct", 110).await;
-    database
-        .execute("update tidegate.gate set low_water = 10 where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set low_water = 10 where queue = 'tx'").await;
     close(&database).await;
 
     // 100 above the low mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
@@ -67,28 +63,18 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
         refused.assert_problem(429, "gate_closed");
         assert!((10..=12).contains(&refused.retry_after()), "{refused:?}");
         let later = (Utc::now() + Duration::hours(1)).to_rfc3339();
-        let delayed = api
-            .posting(&path, &json!({}))
-            .header("idempotency-key", "l")
-            .header("tidegate-not-before", later);
+        let delayed =
+            api.posting(&path, &json!({})).header("idempotency-key", "l").header("tidegate-not-before", later);
         assert_refused(&answer(delayed).await, 12);
         eventually("the node has heard which gate it is", || async {
             let refused = api.post(&path, &json!({})).await;
-            refused.body["gate"] == "tx"
-                && refused
-                    .detail()
-                    .starts_with("gate \"tx\" is closed; nothing was stored")
+            refused.body["gate"] == "tx" && refused.detail().starts_with("gate \"tx\" is closed; nothing was stored")
         })
         .await;
     }
 
-    database
-        .execute("update tidegate.gate set state = 'accepting', forced = false")
-        .await;
-    eventually("the node knows", || async {
-        api.post("/v1/direct", &json!({})).await.status == 202
-    })
-    .await;
+    database.execute("update tidegate.gate set state = 'accepting', forced = false").await;
+    eventually("the node knows", || async { api.post("/v1/direct", &json!({})).await.status == 202 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,16 +99,11 @@ async fn a_replay_is_answered_while_the_gate_is_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_accepted_elsewhere_passes_a_closed_gate_and_a_full_quota() {
     let database = exact().await;
-    database
-        .execute("select tidegate.quota_set(kind => 'direct', high_water => 1, low_water => 0)")
-        .await;
+    database.execute("select tidegate.quota_set(kind => 'direct', high_water => 1, low_water => 0)").await;
     submit_many(&database, "direct", 1).await;
     close(&database).await;
     let api = Api::of(&database).await;
-    eventually("the node knows", || async {
-        api.post("/v1/direct", &json!({})).await.status == 429
-    })
-    .await;
+    eventually("the node knows", || async { api.post("/v1/direct", &json!({})).await.status == 429 }).await;
     let accepted = |path: &str, body| api.posting(path, &body).header("tidegate-admission", "accepted");
 
     let single = answer(accepted("/v1/direct", json!({"n": 1}))).await;
@@ -204,16 +185,10 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens_again() {
     let database = exact().await;
-    database
-        .execute("update tidegate.gate set high_water = 30, low_water = 15")
-        .await;
+    database.execute("update tidegate.gate set high_water = 30, low_water = 15").await;
     let payloads = vec![raw(&json!({})); 40];
 
-    let submitted = database
-        .store
-        .submit_group("direct", &payloads, None, None, GroupTerms::default())
-        .await
-        .unwrap();
+    let submitted = database.store.submit_group("direct", &payloads, None, None, GroupTerms::default()).await.unwrap();
 
     // 15 above the low mark at 10 per second, margin 0.2.
     let retry_after = tidegate::retry_after::RetryAfter::seconds(2);
@@ -232,9 +207,7 @@ async fn a_client_that_obeys_the_429_gets_in() {
     let api = Api::of(&database).await;
     let refused = api.post_with_key("/v1/direct", "k", &json!({})).await;
     assert_refused(&refused, 1);
-    database
-        .execute("update tidegate.gate set state = 'accepting', forced = false")
-        .await;
+    database.execute("update tidegate.gate set state = 'accepting', forced = false").await;
 
     let taken = api.post_with_key("/v1/direct", "k", &json!({})).await;
 

@@ -16,9 +16,7 @@ use crate::support::{TestDatabase, eventually, race::Session};
 
 /// How many transactions the requests came in.
 async fn transactions(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(distinct xmin::text) from tidegate.request")
-        .await
+    database.number("select count(distinct xmin::text) from tidegate.request").await
 }
 
 struct Crowd {
@@ -29,10 +27,7 @@ struct Crowd {
 
 /// Posts so many requests at once, with a key each, of which the first's statement is held until all others are in.
 async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -> (Arc<Api>, Crowd) {
-    let options = HttpOptions {
-        concurrency_limit: size,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { concurrency_limit: size, ..HttpOptions::default() };
     let api = Arc::new(Api::start(database.store.clone(), &options).await);
     let post = |place: usize| {
         let api = Arc::clone(&api);
@@ -51,10 +46,7 @@ async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -
     let first = post(0);
     until_submissions_wait(database, 1).await;
     let rest = (1..size).map(post).collect();
-    eventually("every place is taken", || async {
-        api.get("/v1/direct/x").await.status == 503
-    })
-    .await;
+    eventually("every place is taken", || async { api.get("/v1/direct/x").await.status == 503 }).await;
     (api, Crowd { held, first, rest })
 }
 
@@ -80,19 +72,12 @@ async fn submissions_that_arrive_during_a_statement_share_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
     let database = TestDatabase::new().await;
-    Api::of(&database)
-        .await
-        .post_with_key("/v1/direct", "k77", &json!("another payload"))
-        .await;
+    Api::of(&database).await.post_with_key("/v1/direct", "k77", &json!("another payload")).await;
     let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
 
     let_go(crowd.held).await;
 
-    for (place, answer) in join_all([crowd.first].into_iter().chain(crowd.rest))
-        .await
-        .into_iter()
-        .enumerate()
-    {
+    for (place, answer) in join_all([crowd.first].into_iter().chain(crowd.rest)).await.into_iter().enumerate() {
         let answer = answer.unwrap();
         if place == 77 {
             answer.assert_problem(422, "idempotency_key_reused");
@@ -132,20 +117,14 @@ async fn one_unstorable_payload_in_a_group_costs_its_owner_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_a_group_repeats_is_one_request_and_one_acceptance() {
     let database = TestDatabase::new().await;
-    let (_api, crowd) = crowd(&database, 20, |place| {
-        if place == 0 { "first" } else { "same" }.to_owned()
-    })
-    .await;
+    let (_api, crowd) = crowd(&database, 20, |place| if place == 0 { "first" } else { "same" }.to_owned()).await;
 
     let_go(crowd.held).await;
 
     let rest: Vec<_> = join_all(crowd.rest).await.into_iter().map(Result::unwrap).collect();
     // They are nineteen payloads, so one is taken and the others are refused, whatever the order.
     let taken = rest.iter().filter(|answer| answer.status == 202).count();
-    let refused = rest
-        .iter()
-        .filter(|answer| answer.body["code"] == "idempotency_key_reused")
-        .count();
+    let refused = rest.iter().filter(|answer| answer.body["code"] == "idempotency_key_reused").count();
     assert_eq!((taken, refused), (1, 18), "{rest:?}");
 }
 
@@ -168,10 +147,7 @@ async fn a_crowd_of_one_key_and_payload_is_one_request_and_the_rest_replays() {
     assert!(rest.iter().all(|answer| answer.status == 202), "{rest:?}");
     let ids: HashSet<_> = rest.iter().map(|answer| answer.body["job_id"].to_string()).collect();
     assert_eq!(ids.len(), 1);
-    let new = rest
-        .iter()
-        .filter(|answer| answer.header("idempotency-replayed").is_empty())
-        .count();
+    let new = rest.iter().filter(|answer| answer.header("idempotency-replayed").is_empty()).count();
     assert_eq!(new, 1);
 }
 
@@ -188,9 +164,7 @@ async fn callers_that_leave_do_not_affect_the_others() {
     // The first to leave owns the statement that is running.
     let mut leaving = vec![api.raw(&request).await];
     until_submissions_wait(&database, 1).await;
-    let staying: Vec<_> = (0..20)
-        .map(|_| tokio::spawn(super::answer(api.posting("/v1/direct", &json!({})))))
-        .collect();
+    let staying: Vec<_> = (0..20).map(|_| tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))))).collect();
     for _ in 0..20 {
         leaving.push(api.raw(&request).await);
     }
@@ -227,10 +201,7 @@ async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_throu
 
 /// A node that admits so many calls at once, and so many submitters with a key each.
 async fn strangers(database: &TestDatabase, limit: usize, count: usize) -> (Arc<Api>, Vec<ApiKey>) {
-    let options = HttpOptions {
-        concurrency_limit: limit,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { concurrency_limit: limit, ..HttpOptions::default() };
     let mut keys = Vec::new();
     for place in 0..count {
         keys.push(key(database, &format!("s{place}"), &[Scope::Submit]).await);
@@ -264,10 +235,8 @@ async fn strangers_share_a_statement_and_their_idempotency_keys_are_their_own() 
     for (place, submitter) in keys.iter().enumerate().skip(1) {
         all.push(posting(&api, submitter, "k", place));
     }
-    eventually("every place is taken", || async {
-        api.bearing(&keys[0]).get("/v1/direct/x").await.status == 503
-    })
-    .await;
+    eventually("every place is taken", || async { api.bearing(&keys[0]).get("/v1/direct/x").await.status == 503 })
+        .await;
     let_go(held).await;
 
     for answer in join_all(all).await {
@@ -324,14 +293,10 @@ async fn a_key_of_an_open_transaction_keeps_only_its_request_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_whose_key_another_transaction_holds_is_told_so() {
     let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        request_timeout: Duration::from_secs(4),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { request_timeout: Duration::from_secs(4), ..HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
     let mut open = Session::begin(&database).await;
-    open.execute("select tidegate.submit('direct', '{\"n\": 1}', 'k')")
-        .await;
+    open.execute("select tidegate.submit('direct', '{\"n\": 1}', 'k')").await;
 
     let busy = api.post_with_key("/v1/direct", "k", &json!({"n": 1})).await;
     busy.assert_problem(503, "key_busy");
@@ -345,9 +310,7 @@ async fn a_caller_whose_key_another_transaction_holds_is_told_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_quota_delays_only_its_submitter() {
     let database = TestDatabase::new().await;
-    database
-        .execute("select tidegate.quota_set(submitter => 's7', high_water => 10, low_water => 5)")
-        .await;
+    database.execute("select tidegate.quota_set(submitter => 's7', high_water => 10, low_water => 5)").await;
     let hold = "select outcome from tidegate.submit('direct', '{}', null, 's7')";
     let answer = one_waits(&database, hold).await;
     assert_eq!(answer.status, 202, "{answer:?}");

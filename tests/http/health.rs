@@ -66,8 +66,7 @@ async fn a_database_that_is_not_migrated_names_what_to_run() {
         api.get("/readyz").await,
         api.get("/v1/direct/01890000-0000-7000-8000-000000000000").await,
         api.post("/v1/direct", &json!({})).await,
-        api.post("/v1/responses", &json!({"reference": "0x1", "response": 1}))
-            .await,
+        api.post("/v1/responses", &json!({"reference": "0x1", "response": 1})).await,
     ] {
         answer.assert_problem(503, "not_migrated");
         assert!(answer.detail().contains("tidegate migrate"));
@@ -94,10 +93,7 @@ async fn a_node_of_a_database_that_only_reads_is_not_ready() {
     .await
     .unwrap();
     let api = Api::of(&database).await;
-    eventually("new connections know it", || async {
-        api.get("/readyz").await.status == 503
-    })
-    .await;
+    eventually("new connections know it", || async { api.get("/readyz").await.status == 503 }).await;
     let refused = api.get("/readyz").await;
     refused.assert_problem(503, "database_unavailable");
 }

@@ -11,10 +11,7 @@ use crate::support::TestDatabase;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_node_refuses_the_next_call_and_stays_alive() {
     let database = TestDatabase::new().await;
-    let options = HttpOptions {
-        concurrency_limit: 1,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { concurrency_limit: 1, ..HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
     let held = hold_submissions(&database).await;
     let posting = tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))));
@@ -34,10 +31,7 @@ async fn a_full_node_refuses_the_next_call_and_stays_alive() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_takes_too_long_is_given_up_and_its_lane_goes_on() {
     let database = TestDatabase::new().await;
-    let options = HttpOptions {
-        request_timeout: Duration::from_millis(300),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { request_timeout: Duration::from_millis(300), ..HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
     let held = hold_submissions(&database).await;
 
@@ -57,10 +51,7 @@ async fn a_call_that_takes_too_long_is_given_up_and_its_lane_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_never_comes_is_given_up() {
     let database = TestDatabase::new().await;
-    let options = HttpOptions {
-        request_timeout: Duration::from_millis(100),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { request_timeout: Duration::from_millis(100), ..HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
 
     let stalled = api

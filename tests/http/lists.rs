@@ -9,10 +9,7 @@ use crate::support::{TestDatabase, race::submit_many};
 fn ids(page: &Answer) -> Vec<String> {
     assert_eq!(page.status, 200, "{page:?}");
     let requests = page.body["requests"].as_array().unwrap();
-    requests
-        .iter()
-        .map(|request| request["job_id"].as_str().unwrap().to_owned())
-        .collect()
+    requests.iter().map(|request| request["job_id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The path of the next page, as the header tells it; the body says the same.
@@ -98,14 +95,8 @@ async fn a_list_is_narrowed_by_states_and_time_on_every_page() {
         }
     };
 
-    assert_eq!(
-        narrowed("state=failure".to_owned()).await,
-        [&all[1], &all[3], &all[9]].map(Clone::clone)
-    );
-    assert_eq!(
-        narrowed(format!("state=failure&since={since}")).await,
-        [all[1].clone(), all[3].clone()]
-    );
+    assert_eq!(narrowed("state=failure".to_owned()).await, [&all[1], &all[3], &all[9]].map(Clone::clone));
+    assert_eq!(narrowed(format!("state=failure&since={since}")).await, [all[1].clone(), all[3].clone()]);
     assert_eq!(narrowed(format!("since={since}")).await, all[..5]);
     assert_eq!(narrowed("state=failure&state=queued".to_owned()).await, all);
     assert!(narrowed("state=completed".to_owned()).await.is_empty());
@@ -200,9 +191,6 @@ async fn a_list_has_the_submitters_own_requests_and_all_for_an_admin() {
     let hers = api.bearing(&alice).get("/v1/direct?limit=1").await;
     let his = api.bearing(&bob).get(&next(&hers).unwrap()).await;
     assert_eq!(his.body["requests"][0]["submitter"], "bob");
-    api.bearing(&respond)
-        .get("/v1/direct")
-        .await
-        .assert_problem(403, "insufficient_scope");
+    api.bearing(&respond).get("/v1/direct").await.assert_problem(403, "insufficient_scope");
     api.get("/v1/direct").await.assert_problem(401, "unauthenticated");
 }

@@ -30,10 +30,7 @@ pub(super) struct Figures {
 
 impl Figures {
     pub(super) fn read(text: &str) -> Self {
-        let mut figures = Self {
-            samples: BTreeMap::new(),
-            forms: BTreeMap::new(),
-        };
+        let mut figures = Self { samples: BTreeMap::new(), forms: BTreeMap::new() };
         for line in text.lines().filter(|line| !line.is_empty()) {
             if let Some(described) = line.strip_prefix("# TYPE ") {
                 let (name, form) = described.split_once(' ').unwrap();
@@ -113,22 +110,12 @@ async fn worker_figures(database: &TestDatabase) -> Figures {
 fn the_operations_page_lists_every_figure() {
     let page = fs::read_to_string("docs/operations.md").unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Metrics\n"));
-    let listed: BTreeSet<_> = section
-        .unwrap()
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .map(str::to_owned)
-        .collect();
+    let listed: BTreeSet<_> =
+        section.unwrap().lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
     let known = catalogue::ALL.iter().map(|metric| {
         let form = format!("{:?}", metric.form).to_lowercase();
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        format!(
-            "| `{}` | {} | {} | {} |",
-            metric.name,
-            form.split('(').next().unwrap(),
-            labels.join(", "),
-            metric.help
-        )
+        format!("| `{}` | {} | {} | {} |", metric.name, form.split('(').next().unwrap(), labels.join(", "), metric.help)
     });
 
     assert_eq!(listed, known.collect());
@@ -166,11 +153,7 @@ async fn every_figure_is_there_and_no_other() {
     database.submit("input_proof").await;
     api.get("/metrics").await;
     eventually("the node has read the gates", || async {
-        Figures::of(&api)
-            .await
-            .of_metric("tidegate_gate_copy_age_seconds")
-            .count()
-            == 1
+        Figures::of(&api).await.of_metric("tidegate_gate_copy_age_seconds").count() == 1
     })
     .await;
 
@@ -209,22 +192,10 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
         ("submissions_total{kind=\"direct\",outcome=\"failed\"}", 1.0),
         ("polls_total{kind=\"user_decrypt\",answer=\"in_progress\"}", 1.0),
         ("polls_total{kind=\"user_decrypt\",answer=\"ended\"}", 2.0),
-        (
-            "http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"202\"}",
-            3.0,
-        ),
-        (
-            "http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"422\"}",
-            1.0,
-        ),
-        (
-            "http_requests_total{route=\"/v1/{kind}/{job_id}\",method=\"DELETE\",status=\"200\"}",
-            1.0,
-        ),
-        (
-            "http_request_duration_seconds_count{route=\"/v1/{kind}\",method=\"POST\"}",
-            4.0,
-        ),
+        ("http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"202\"}", 3.0),
+        ("http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"422\"}", 1.0),
+        ("http_requests_total{route=\"/v1/{kind}/{job_id}\",method=\"DELETE\",status=\"200\"}", 1.0),
+        ("http_request_duration_seconds_count{route=\"/v1/{kind}\",method=\"POST\"}", 4.0),
         ("submission_group_size_count", 4.0),
         ("submission_group_size_sum", 4.0),
         ("http_requests_in_flight", 0.0),
@@ -240,9 +211,7 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'").await;
     let api = Api::of(&database).await;
     let of = "{kind=\"direct\",stage=\"tx\"}";
     let figure = |figures: &Figures, name: &str| figures.get(&format!("tidegate_adaptive_{name}{of}"));
@@ -261,12 +230,7 @@ async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
         )
         .await;
     let figures = Figures::of(&Api::of(&database).await).await;
-    for (name, value) in [
-        ("timeout_seconds", 0.045),
-        ("srtt_seconds", 0.02),
-        ("k_margin", 3.0),
-        ("high_load", 1.0),
-    ] {
+    for (name, value) in [("timeout_seconds", 0.045), ("srtt_seconds", 0.02), ("k_margin", 3.0), ("high_load", 1.0)] {
         assert_eq!(figure(&figures, name), Some(value), "{name}");
     }
     let others = figures.of_metric("tidegate_adaptive_timeout_seconds");
@@ -283,8 +247,7 @@ async fn invented_paths_kinds_and_methods_add_no_metrics() {
         api.get(&format!("/docs/{name}")).await;
         let method = name.to_uppercase().parse().unwrap();
         answer(api.client.request(method, api.url("/livez"))).await;
-        api.get(&format!("/v1/{name}/01890000-0000-7000-8000-000000000000"))
-            .await;
+        api.get(&format!("/v1/{name}/01890000-0000-7000-8000-000000000000")).await;
     };
     make_up("first".to_owned()).await;
     Figures::of(&api).await;
@@ -320,45 +283,27 @@ async fn the_database_s_figures_follow_what_happens_there() {
 
     becomes("tidegate_queue_waiting{queue=\"tx\"}", Some(3.0)).await;
     let figures = Figures::of(&api).await;
-    assert_eq!(
-        figures.get("tidegate_requests{kind=\"direct\",status=\"processing\"}"),
-        Some(3.0)
-    );
-    assert_eq!(
-        figures.get("tidegate_queue_rate_limit_per_second{queue=\"tx\"}"),
-        Some(10.0)
-    );
+    assert_eq!(figures.get("tidegate_requests{kind=\"direct\",status=\"processing\"}"), Some(3.0));
+    assert_eq!(figures.get("tidegate_queue_rate_limit_per_second{queue=\"tx\"}"), Some(10.0));
     assert_eq!(figures.get("tidegate_queue_concurrency_limit{queue=\"tx\"}"), None);
     assert_eq!(figures.get("tidegate_database_up"), Some(1.0));
     assert!(figures.get("tidegate_queue_oldest_age_seconds{queue=\"tx\"}").unwrap() > 0.0);
-    assert_eq!(
-        figures.get("tidegate_queue_oldest_age_seconds{queue=\"readiness\"}"),
-        Some(0.0)
-    );
+    assert_eq!(figures.get("tidegate_queue_oldest_age_seconds{queue=\"readiness\"}"), Some(0.0));
 
-    database
-        .execute("update tidegate.queue set per_seconds = null, paused = true where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = null, paused = true where name = 'tx'").await;
     database
         .execute(
             "update tidegate.maintenance set ran_at = clock_timestamp() - interval '1 day' where duty = 'fold_counts'",
         )
         .await;
-    database
-        .execute("select tidegate.worker_seen('w', '{tx}', '{tx}')")
-        .await;
+    database.execute("select tidegate.worker_seen('w', '{tx}', '{tx}')").await;
     becomes("tidegate_queue_rate_limit_per_second{queue=\"tx\"}", None).await;
     becomes("tidegate_queue_paused{queue=\"tx\"}", Some(1.0)).await;
     becomes("tidegate_worker_processes{state=\"alive\"}", Some(1.0)).await;
-    let lag = Figures::of(&api)
-        .await
-        .get("tidegate_maintenance_lag_seconds{duty=\"fold_counts\"}")
-        .unwrap();
+    let lag = Figures::of(&api).await.get("tidegate_maintenance_lag_seconds{duty=\"fold_counts\"}").unwrap();
     assert!((86_000.0..87_000.0).contains(&lag), "{lag}");
 
-    database
-        .execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'").await;
     becomes("tidegate_gate_closed{queue=\"tx\"}", Some(1.0)).await;
 }
 
@@ -370,12 +315,7 @@ async fn without_the_database_a_node_tells_what_it_knows_itself() {
     let figures = Figures::of(&api).await;
 
     assert_eq!(figures.get("tidegate_database_up"), Some(0.0));
-    assert!(
-        figures
-            .get("tidegate_database_errors_total{error=\"unavailable\"}")
-            .unwrap()
-            >= 1.0
-    );
+    assert!(figures.get("tidegate_database_errors_total{error=\"unavailable\"}").unwrap() >= 1.0);
     assert_eq!(
         figures.get("tidegate_http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"503\"}"),
         Some(1.0)
@@ -390,10 +330,7 @@ async fn an_admin_reads_figures_while_the_database_is_away_and_a_stranger_never_
     let database = TestDatabase::new().await;
     let admin = key(&database, "admin", &[Scope::Admin]).await;
     let stranger = ApiKey::generate().unwrap();
-    let settings = PoolSettings {
-        acquire_timeout: Duration::from_millis(200),
-        ..PoolSettings::default()
-    };
+    let settings = PoolSettings { acquire_timeout: Duration::from_millis(200), ..PoolSettings::default() };
     let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
     let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
     assert_eq!(api.bearing(&admin).get("/metrics").await.status, 200);
@@ -410,10 +347,7 @@ async fn an_admin_reads_figures_while_the_database_is_away_and_a_stranger_never_
         Figures::read(answered.body.as_str().unwrap()).get("tidegate_database_up") == Some(0.0)
     })
     .await;
-    for asking in [
-        api.bearing(&stranger).ask(Method::GET, "/metrics"),
-        api.client.get(api.url("/metrics")),
-    ] {
+    for asking in [api.bearing(&stranger).ask(Method::GET, "/metrics"), api.client.get(api.url("/metrics"))] {
         assert_eq!(asking.send().await.unwrap().status(), 401);
     }
 }
@@ -428,9 +362,7 @@ async fn however_many_ask_the_database_is_read_once_and_not_waited_for_long() {
         .await
         .unwrap();
 
-    let asking: Vec<_> = (0..20)
-        .map(|_| tokio::spawn(answer(api.client.get(api.url("/metrics")))))
-        .collect();
+    let asking: Vec<_> = (0..20).map(|_| tokio::spawn(answer(api.client.get(api.url("/metrics"))))).collect();
     until_blocked(&database, 1).await;
     let (all, most) = tokio::join!(
         async {

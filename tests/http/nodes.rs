@@ -14,9 +14,7 @@ use crate::support::TestDatabase;
 async fn three_nodes(database: &TestDatabase) -> Vec<Api> {
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        let pool = database::connect(&database.url, &PoolSettings::default())
-            .await
-            .unwrap();
+        let pool = database::connect(&database.url, &PoolSettings::default()).await.unwrap();
         nodes.push(Api::start(Store::new(pool), &HttpOptions::default()).await);
     }
     nodes
@@ -43,12 +41,7 @@ async fn three_nodes_tell_the_same_position_and_eta_before_and_after_a_restart()
     let mut nodes = three_nodes(&database).await;
     // Spread over the nodes, over both queues, some under check, some in flight.
     let mut paths = Vec::new();
-    for (place, kind) in ["direct", "public-decrypt", "input-proof"]
-        .into_iter()
-        .cycle()
-        .take(60)
-        .enumerate()
-    {
+    for (place, kind) in ["direct", "public-decrypt", "input-proof"].into_iter().cycle().take(60).enumerate() {
         paths.push(nodes[place % 3].submit(kind).await);
     }
     database
@@ -60,10 +53,7 @@ async fn three_nodes_tell_the_same_position_and_eta_before_and_after_a_restart()
 
     let first = said(&nodes[0], &paths).await;
     let positions: Vec<_> = first.iter().map(|told| told["position"].as_i64()).collect();
-    assert!(
-        positions.contains(&Some(0)) && positions.contains(&Some(38)),
-        "{positions:?}"
-    );
+    assert!(positions.contains(&Some(0)) && positions.contains(&Some(38)), "{positions:?}");
     for node in &nodes[1..] {
         assert_eq!(said(node, &paths).await, first);
     }
@@ -104,10 +94,7 @@ async fn nodes_agree_on_observed_etas_too() {
 
     // p50 to a tenth of a second from the head of the queue on.
     assert_eq!(first[29]["position"], 29);
-    assert!(
-        (6.3..=6.5).contains(&first[29]["eta_p50"].as_f64().unwrap()),
-        "{first:?}"
-    );
+    assert!((6.3..=6.5).contains(&first[29]["eta_p50"].as_f64().unwrap()), "{first:?}");
     for node in &nodes[1..] {
         assert_eq!(said(node, &paths).await, first);
     }

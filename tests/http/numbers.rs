@@ -51,10 +51,7 @@ fn values() -> impl Strategy<Value = String> {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(|all| format!("[{}]", all.join(", "))),
             vec(inner, 0..4).prop_map(|all| {
-                let members = all
-                    .iter()
-                    .enumerate()
-                    .map(|(place, value)| format!("\"m{place}\": {value}"));
+                let members = all.iter().enumerate().map(|(place, value)| format!("\"m{place}\": {value}"));
                 format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }),
         ]
@@ -82,32 +79,18 @@ async fn every_number_leaves_by_every_door_as_it_came() {
         }
     });
     let worker = tidegate.worker(stages).start().await.unwrap();
-    let text_of = async |path: &str| {
-        api.client
-            .get(api.url(path))
-            .send()
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap()
-    };
+    let text_of = async |path: &str| api.client.get(api.url(path)).send().await.unwrap().text().await.unwrap();
 
     let (values, mut runner) = (values(), TestRunner::deterministic());
     for _ in 0..campaign(12, 100) {
         let value = values.new_tree(&mut runner).unwrap().current();
         // As the database writes it.
-        let stored = database
-            .text(&format!("select ('{value}'::jsonb)::text"))
-            .await
-            .unwrap();
+        let stored = database.text(&format!("select ('{value}'::jsonb)::text")).await.unwrap();
         let stored_of =
             async |json: &JsonText| database.text(&format!("select ('{json}'::jsonb)::text")).await.unwrap();
         let orders = ["response", "refusal", "receipt"];
         let bodies = orders.map(|order| format!(r#"{{"answer": "{order}", "value": {value}}}"#));
-        let batch = api
-            .post_text("/v1/direct/batch", format!("[{}]", bodies.join(",")))
-            .await;
+        let batch = api.post_text("/v1/direct/batch", format!("[{}]", bodies.join(","))).await;
         assert_eq!(batch.status, 202, "{batch:?}");
         let ids = [0, 1, 2].map(|place| batch.body["job_ids"][place].as_str().unwrap().to_owned());
         eventually("the receipt is there", || async {
@@ -119,15 +102,9 @@ async fn every_number_leaves_by_every_door_as_it_came() {
         })
         .await;
         let response = format!(r#"{{"reference": "{}", "response": {value}}}"#, ids[2]);
-        assert_eq!(
-            api.post_text("/v1/responses", response).await.body["outcome"],
-            "completed"
-        );
+        assert_eq!(api.post_text("/v1/responses", response).await.body["outcome"], "completed");
         for id in &ids {
-            tidegate
-                .wait(id.parse().unwrap(), Duration::from_secs(60))
-                .await
-                .unwrap();
+            tidegate.wait(id.parse().unwrap(), Duration::from_secs(60)).await.unwrap();
         }
 
         for (place, id) in ids.iter().enumerate() {
@@ -172,21 +149,14 @@ async fn a_number_that_no_answer_could_carry_ends_its_request_as_executed_and_no
 
     for (place, order) in orders.into_iter().enumerate() {
         let id = batch.body["job_ids"][place].as_str().unwrap();
-        tidegate
-            .wait(id.parse().unwrap(), Duration::from_secs(60))
-            .await
-            .unwrap();
+        tidegate.wait(id.parse().unwrap(), Duration::from_secs(60)).await.unwrap();
         let poll = api.get(&format!("/v1/direct/{id}")).await.body;
         let (code, executed) = match order {
             "fine" => (json!(null), "yes"),
             "refused" => (json!("no"), "no"),
             _ => (json!("unstorable_response"), "yes"),
         };
-        assert_eq!(
-            (&poll["error"]["code"], &poll["executed"]),
-            (&code, &json!(executed)),
-            "{order}: {poll}"
-        );
+        assert_eq!((&poll["error"]["code"], &poll["executed"]), (&code, &json!(executed)), "{order}: {poll}");
     }
     worker.stop().await.unwrap();
     assert_eq!(database.number("select sum(tx_attempt) from tidegate.request").await, 5);

@@ -12,11 +12,7 @@ use crate::support::{TestDatabase, campaign, race::Session, until_blocked};
 
 async fn claim(database: &TestDatabase) -> Vec<Claimed> {
     let lease = std::time::Duration::from_secs(60);
-    database
-        .store
-        .claim(Stage::Tx, "tx", "test", 100, lease, None)
-        .await
-        .unwrap()
+    database.store.claim(Stage::Tx, "tx", "test", 100, lease, None).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,22 +37,14 @@ async fn a_poll_follows_the_request_to_its_result() {
     assert_eq!(in_flight.body["state"], "tx_in_flight");
     assert!(in_flight.retry_after() >= 1);
 
-    database
-        .store
-        .settle_receipt("tx", &[Settle::new(claimed[0].lease, Receipt::default())])
-        .await
-        .unwrap();
+    database.store.settle_receipt("tx", &[Settle::new(claimed[0].lease, Receipt::default())]).await.unwrap();
     let awaiting = api.get(&path).await;
     assert_eq!(awaiting.status, 202);
     assert_eq!(awaiting.body["state"], "receipt_received");
     assert!(awaiting.body["position"].is_null());
     assert_eq!(awaiting.retry_after(), 4);
 
-    api.post(
-        &format!("{path}/responses"),
-        &json!({"response": {"x": [1.50, "\u{fc}"]}}),
-    )
-    .await;
+    api.post(&format!("{path}/responses"), &json!({"response": {"x": [1.50, "\u{fc}"]}})).await;
     let ended = api.get(&path).await;
     assert_eq!(ended.status, 200);
     assert_eq!(ended.header("retry-after"), "");
@@ -74,20 +62,13 @@ async fn a_failed_request_says_why() {
     let path = api.submit("direct").await;
     let claimed = claim(&database).await;
     let error = RequestError::new("rejected", "no such contract", false);
-    database
-        .store
-        .settle_rejected("tx", &[Settle::new(claimed[0].lease, error)])
-        .await
-        .unwrap();
+    database.store.settle_rejected("tx", &[Settle::new(claimed[0].lease, error)]).await.unwrap();
 
     let failed = api.get(&path).await;
 
     assert_eq!(failed.status, 200);
     assert_eq!(failed.body["status"], "failed");
-    assert_eq!(
-        failed.body["error"],
-        json!({"code": "rejected", "message": "no such contract", "retryable": false})
-    );
+    assert_eq!(failed.body["error"], json!({"code": "rejected", "message": "no such contract", "retryable": false}));
     assert!(failed.body.get("result").is_none());
 }
 
@@ -95,9 +76,7 @@ async fn a_failed_request_says_why() {
 async fn a_request_whose_response_is_overdue_is_timed_out() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
-    database
-        .execute("update tidegate.kind set response_timeout = '1 ms'")
-        .await;
+    database.execute("update tidegate.kind set response_timeout = '1 ms'").await;
     let path = api.submit("direct").await;
     send_all(&database, "0x1").await;
     crate::support::eventually("the request times out", || async {
@@ -159,10 +138,9 @@ async fn a_waiting_request_is_cancelled_however_often_one_asks() {
 async fn a_request_that_is_being_sent_is_cancelled_unless_its_send_succeeds() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
-    for (settle, then) in [
-        ("settle_retry(array[c.lease], null)", ""),
-        ("settle_receipt(array[c.lease])", "receipt_received"),
-    ] {
+    for (settle, then) in
+        [("settle_retry(array[c.lease], null)", ""), ("settle_receipt(array[c.lease])", "receipt_received")]
+    {
         let path = api.submit("direct").await;
         database
             .execute("create table public.c as select lease from tidegate.claim_tx('tx', 'w', 1, '1 minute')")
@@ -178,9 +156,7 @@ async fn a_request_that_is_being_sent_is_cancelled_unless_its_send_succeeds() {
         }
         assert_eq!(api.get(&path).await.body["cancelling"], true);
 
-        database
-            .execute(&format!("select tidegate.{settle} from public.c; drop table public.c"))
-            .await;
+        database.execute(&format!("select tidegate.{settle} from public.c; drop table public.c")).await;
         let told = api.get(&path).await;
         if then.is_empty() {
             assert_eq!(told.status, 200);
@@ -282,9 +258,7 @@ async fn a_request_that_was_submitted_again_says_as_what() {
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
     let id = path.rsplit('/').next().unwrap();
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])")).await;
     assert_eq!(api.get(&path).await.body.get("redriven_as"), None);
 
     database.execute("select tidegate.redrive()").await;
@@ -301,9 +275,7 @@ async fn authorising_a_cancellation_or_a_response_computes_no_eta() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
     let (cancelled, answered) = (api.submit("direct").await, api.submit("direct").await);
-    database
-        .execute("alter function tidegate.request_outlooks rename to out_of_order")
-        .await;
+    database.execute("alter function tidegate.request_outlooks rename to out_of_order").await;
 
     assert_eq!(api.get(&cancelled).await.status, 503);
     assert_eq!(api.delete(&cancelled).await.status, 200);
@@ -322,22 +294,12 @@ async fn a_request_that_cannot_be_read_fails_no_other_poll_of_its_group() {
     }
     // By hand: more seconds than an answer can have.
     let (_, unreadable) = paths[3].rsplit_once('/').unwrap();
-    database
-        .execute(&format!(
-            "update tidegate.request set eta_seconds = 1e12 where id = '{unreadable}'"
-        ))
-        .await;
+    database.execute(&format!("update tidegate.request set eta_seconds = 1e12 where id = '{unreadable}'")).await;
     let mut holder = Session::begin(&database).await;
-    holder
-        .execute("lock table tidegate.request in access exclusive mode")
-        .await;
+    holder.execute("lock table tidegate.request in access exclusive mode").await;
 
-    let polls: Vec<_> = paths
-        .iter()
-        .cycle()
-        .take(60)
-        .map(|path| tokio::spawn(api.client.get(api.url(path)).send()))
-        .collect();
+    let polls: Vec<_> =
+        paths.iter().cycle().take(60).map(|path| tokio::spawn(api.client.get(api.url(path)).send())).collect();
     until_blocked(&database, 1).await;
     holder.rollback().await;
 

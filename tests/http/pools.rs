@@ -18,20 +18,14 @@ use crate::support::{TestDatabase, race::Session, until_blocked};
 async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
     let database = TestDatabase::new().await;
     let admin = key(&database, "admin", &[Scope::Admin]).await;
-    let settings = PoolSettings {
-        connections_max: 4,
-        acquire_timeout: Duration::from_secs(30),
-        ..PoolSettings::default()
-    };
+    let settings =
+        PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() };
     let pool = database::connect(&database.url, &settings).await.unwrap();
     let api = Api::start(Store::new(pool.clone()), &HttpOptions::default()).await;
     let admin = api.bearing(&admin);
     let path = admin.submit("direct").await;
     let mut session = database.session().await;
-    sqlx::raw_sql("begin; lock table tidegate.request in access exclusive mode")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::raw_sql("begin; lock table tidegate.request in access exclusive mode").execute(&mut session).await.unwrap();
 
     let (_, id) = path.rsplit_once('/').unwrap();
     let several = format!("/v1/direct?id={id}");

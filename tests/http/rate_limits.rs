@@ -36,9 +36,7 @@ async fn told_in_the_end(api: &Api, path: &str, body: &Value, room: (&str, &str)
 
 /// The marks that `tidegate init` sets.
 async fn marks(database: &TestDatabase) {
-    database
-        .execute("update tidegate.gate set high_water = 2000, low_water = 1000")
-        .await;
+    database.execute("update tidegate.gate set high_water = 2000, low_water = 1000").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,9 +90,7 @@ async fn a_change_of_the_marks_is_told_within_seconds_and_a_paused_queue_tells_n
     let api = Api::of(&database).await;
     api.submit("direct").await;
 
-    database
-        .execute("update tidegate.gate set high_water = 50, low_water = 20; select tidegate.pause()")
-        .await;
+    database.execute("update tidegate.gate set high_water = 50, low_water = 20; select tidegate.pause()").await;
 
     eventually("the copy is read again", || async {
         let taken = api.post("/v1/direct", &json!({})).await;
@@ -114,8 +110,7 @@ async fn no_other_answer_tells_about_room() {
         api.get("/v1/direct").await,
         api.post_text("/v1/direct", "{").await,
         api.post("/v1/teleport", &json!({})).await,
-        api.post("/v1/responses", &json!({"reference": "r", "response": 1}))
-            .await,
+        api.post("/v1/responses", &json!({"reference": "r", "response": 1})).await,
     ] {
         assert_eq!(told(&other), ("", ""), "{other:?}");
     }
@@ -183,10 +178,7 @@ async fn no_call_waits_for_a_slow_copy_and_it_is_read_once() {
         )
         .await;
     let mut session = database.session().await;
-    sqlx::raw_sql("begin; lock table public.held in access exclusive mode")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::raw_sql("begin; lock table public.held in access exclusive mode").execute(&mut session).await.unwrap();
     let api = Api::of(&database).await;
 
     for _ in 0..5 {

@@ -12,17 +12,7 @@ async fn malformed_json_is_refused_with_its_place() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for body in [
-        "",
-        "{",
-        "{\"a\": 1,}",
-        "nul",
-        "[1] 2",
-        "'a'",
-        "\u{feff}{}",
-        "NaN",
-        "{\"a\" 1}",
-    ] {
+    for body in ["", "{", "{\"a\": 1,}", "nul", "[1] 2", "'a'", "\u{feff}{}", "NaN", "{\"a\" 1}"] {
         let refused = api.post_text("/v1/direct", body).await;
         refused.assert_problem(400, "malformed_json");
         assert!(refused.detail().contains("line 1 column"), "{refused:?}");
@@ -36,19 +26,9 @@ async fn a_body_that_is_not_plain_json_is_refused() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for media_type in [
-        "text/plain",
-        "application/jsonp",
-        "application/x-www-form-urlencoded",
-        "\u{fc}",
-    ] {
-        let posting = api
-            .client
-            .post(api.url("/v1/direct"))
-            .header("content-type", media_type);
-        answer(posting.body("{}"))
-            .await
-            .assert_problem(415, "unsupported_media_type");
+    for media_type in ["text/plain", "application/jsonp", "application/x-www-form-urlencoded", "\u{fc}"] {
+        let posting = api.client.post(api.url("/v1/direct")).header("content-type", media_type);
+        answer(posting.body("{}")).await.assert_problem(415, "unsupported_media_type");
     }
     let untyped = api.client.post(api.url("/v1/direct")).body("{}");
     answer(untyped).await.assert_problem(415, "unsupported_media_type");
@@ -95,14 +75,7 @@ async fn a_kind_that_does_not_exist_is_unknown() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for path in [
-        "/v1/teleport",
-        "/v1/User-Decrypt",
-        "/v1/user%20decrypt",
-        "/v1/%00",
-        "/v1/%ff",
-        "/v1/-",
-    ] {
+    for path in ["/v1/teleport", "/v1/User-Decrypt", "/v1/user%20decrypt", "/v1/%00", "/v1/%ff", "/v1/-"] {
         api.post(path, &json!({})).await.assert_problem(404, "unknown_kind");
     }
 }
@@ -123,14 +96,7 @@ async fn unknown_paths_and_wrong_methods_are_problems_too() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for path in [
-        "/",
-        "/v1",
-        "/v2/direct",
-        "/v1/direct/",
-        "/v1/direct/x/y",
-        "/metrics.php",
-    ] {
+    for path in ["/", "/v1", "/v2/direct", "/v1/direct/", "/v1/direct/x/y", "/metrics.php"] {
         api.get(path).await.assert_problem(404, "unknown_path");
     }
     for (method, path, allowed) in [
@@ -143,10 +109,7 @@ async fn unknown_paths_and_wrong_methods_are_problems_too() {
         let asking = api.client.request(method.parse().unwrap(), api.url(path));
         let refused = answer(asking).await;
         refused.assert_problem(405, "method_not_allowed");
-        assert!(
-            refused.header("allow").contains(allowed),
-            "{method} {path}: {refused:?}"
-        );
+        assert!(refused.header("allow").contains(allowed), "{method} {path}: {refused:?}");
     }
 }
 
@@ -217,10 +180,7 @@ async fn a_head_that_is_too_large_gets_414_or_431_without_a_body() {
     for (head, status) in [
         (format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n"), 404),
         (format!("GET /{longer} HTTP/1.1\r\nhost: localhost\r\n"), 414),
-        (
-            format!("GET /livez HTTP/1.1\r\nhost: localhost\r\na: {longest}\r\n"),
-            431,
-        ),
+        (format!("GET /livez HTTP/1.1\r\nhost: localhost\r\na: {longest}\r\n"), 431),
     ] {
         let asking = api.raw(&format!("{head}connection: close\r\n\r\n")).await;
         let said = read_to_end(asking).await;

@@ -9,24 +9,18 @@ use crate::support::TestDatabase;
 /// A request of `direct` that failed during its only send.
 async fn lost(database: &TestDatabase, submitter: &str) -> String {
     let id = database
-        .value(&format!(
-            "select id from tidegate.submit('direct', '1', 'k', submitter => '{submitter}')"
-        ))
+        .value(&format!("select id from tidegate.submit('direct', '1', 'k', submitter => '{submitter}')"))
         .await;
     database.claim_tx(1).await;
-    database
-        .execute(&format!("select tidegate.fail_request('{id}', 'lost')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_request('{id}', 'lost')")).await;
     id
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_downstream_is_believed_rather_than_an_operator() {
     let database = TestDatabase::unlimited().await;
-    let (ann, downstream) = (
-        key(&database, "ann", &[Scope::Submit]).await,
-        key(&database, "bank", &[Scope::Respond]).await,
-    );
+    let (ann, downstream) =
+        (key(&database, "ann", &[Scope::Submit]).await, key(&database, "bank", &[Scope::Respond]).await);
     let operator = key(&database, "op", &[Scope::Admin]).await;
     let api = Api::of(&database).await;
     let [ann, downstream, operator] = [&ann, &downstream, &operator].map(|key| api.bearing(key));
@@ -34,19 +28,11 @@ async fn the_downstream_is_believed_rather_than_an_operator() {
     let path = format!("/v1/direct/{id}");
     let resolution = format!("{path}/resolution");
 
-    let (no, yes) = (
-        json!({"executed": "no", "note": "asked by telephone"}),
-        json!({"executed": "yes"}),
-    );
-    ann.post(&resolution, &no)
-        .await
-        .assert_problem(403, "insufficient_scope");
+    let (no, yes) = (json!({"executed": "no", "note": "asked by telephone"}), json!({"executed": "yes"}));
+    ann.post(&resolution, &no).await.assert_problem(403, "insufficient_scope");
     let said = operator.post(&resolution, &no).await;
     assert_eq!(said.status, 200);
-    assert_eq!(
-        said.body,
-        json!({"outcome": "resolved", "job_id": id, "executed": "no"})
-    );
+    assert_eq!(said.body, json!({"outcome": "resolved", "job_id": id, "executed": "no"}));
     assert_eq!(operator.post(&resolution, &no).await.body["outcome"], "known");
     let polled = ann.get(&path).await.body;
     assert_eq!(polled["executed"], "no");
@@ -58,29 +44,15 @@ async fn the_downstream_is_believed_rather_than_an_operator() {
 
     assert_eq!(downstream.post(&resolution, &yes).await.status, 200);
     let polled = ann.get(&path).await.body;
-    assert_eq!(
-        (&polled["executed"], &polled["resolution"]["source"]),
-        (&json!("yes"), &json!("downstream"))
-    );
+    assert_eq!((&polled["executed"], &polled["resolution"]["source"]), (&json!("yes"), &json!("downstream")));
     assert_eq!(polled["error"]["retryable"], false);
     let kept = operator.post(&resolution, &no).await;
     kept.assert_problem(409, "illegal_state");
-    assert_eq!(
-        kept.detail(),
-        "executed is yes, known by downstream, and stays so; what you say is on record"
-    );
-    assert_eq!(
-        database
-            .value("select contradicted_by ->> 'note' from tidegate.outcome")
-            .await,
-        "asked by telephone"
-    );
+    assert_eq!(kept.detail(), "executed is yes, known by downstream, and stays so; what you say is on record");
+    assert_eq!(database.value("select contradicted_by ->> 'note' from tidegate.outcome").await, "asked by telephone");
     let metrics = operator.get("/metrics").await.body;
     let metrics = metrics.as_str().unwrap();
-    assert!(
-        metrics.contains("tidegate_contradicted_requests{kind=\"direct\"} 1"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("tidegate_contradicted_requests{kind=\"direct\"} 1"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,21 +63,15 @@ async fn only_what_is_unresolved_can_be_resolved() {
     let live = api.submit("direct").await;
     let refused = api.post(&format!("{live}/resolution"), &yes).await;
     refused.assert_problem(409, "illegal_state");
-    assert_eq!(
-        refused.detail(),
-        "the request is processing, and nothing about its sends is unknown"
-    );
+    assert_eq!(refused.detail(), "the request is processing, and nothing about its sends is unknown");
     let unknown = "/v1/direct/01890000-0000-7000-8000-000000000000/resolution";
     api.post(unknown, &yes).await.assert_problem(404, "unknown_request");
     let id = database.value("select id from tidegate.request").await;
     let elsewhere = format!("/v1/input-proof/{id}/resolution");
     api.post(&elsewhere, &yes).await.assert_problem(404, "unknown_request");
-    for body in [
-        json!({}),
-        json!({"executed": "unknown"}),
-        json!({"executed": true}),
-        json!({"executed": "yes", "by": "me"}),
-    ] {
+    for body in
+        [json!({}), json!({"executed": "unknown"}), json!({"executed": true}), json!({"executed": "yes", "by": "me"})]
+    {
         let refused = api.post(&format!("{live}/resolution"), &body).await;
         refused.assert_problem(400, "invalid_body");
     }
@@ -125,8 +91,5 @@ async fn polls_show_the_response_that_came_too_late() {
     let polled = api.get(&format!("/v1/direct/{id}")).await.body;
     assert_eq!(polled["resolution"]["response"], json!({"cents": 5}));
     assert_eq!(polled["resolution"]["source"], "response");
-    assert_eq!(
-        (&polled["status"], &polled["executed"]),
-        (&json!("failed"), &json!("yes"))
-    );
+    assert_eq!((&polled["status"], &polled["executed"]), (&json!("failed"), &json!("yes")));
 }

@@ -12,10 +12,7 @@ use crate::support::TestDatabase;
 pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
     let store = &database.store;
     let lease = Duration::from_secs(60);
-    let checked = store
-        .claim(Stage::Readiness, "readiness", "test", 100, lease, None)
-        .await
-        .unwrap();
+    let checked = store.claim(Stage::Readiness, "readiness", "test", 100, lease, None).await.unwrap();
     let passed: Vec<_> = checked.iter().map(|claimed| Settle::new(claimed.lease, ())).collect();
     store.settle_passed("readiness", &passed).await.unwrap();
     let taken = store.claim(Stage::Tx, "tx", "test", 100, lease, None).await.unwrap();
@@ -24,13 +21,7 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
         .enumerate()
         .map(|(place, claimed)| {
             let reference = (place == 0).then(|| reference.to_owned());
-            Settle::new(
-                claimed.lease,
-                Receipt {
-                    reference,
-                    response: None,
-                },
-            )
+            Settle::new(claimed.lease, Receipt { reference, response: None })
         })
         .collect();
     let settled = store.settle_receipt("tx", &receipts).await.unwrap();
@@ -44,9 +35,7 @@ async fn a_response_by_reference_answers_the_request() {
     let path = api.submit("public-decrypt").await;
     send_all(&database, "0xabc").await;
 
-    let stored = api
-        .post("/v1/responses", &json!({"reference": "0xabc", "response": "plain"}))
-        .await;
+    let stored = api.post("/v1/responses", &json!({"reference": "0xabc", "response": "plain"})).await;
 
     assert_eq!(stored.status, 200, "{stored:?}");
     assert_eq!(stored.header("cache-control"), "no-store");
@@ -64,13 +53,7 @@ async fn shares_are_collected_up_to_the_threshold() {
     let id = path.rsplit('/').next().unwrap();
     send_all(&database, "0x1").await;
 
-    for (part, outcome) in [
-        ("a", "stored"),
-        ("b", "stored"),
-        ("b", "duplicate"),
-        ("c", "completed"),
-        ("d", "late"),
-    ] {
+    for (part, outcome) in [("a", "stored"), ("b", "stored"), ("b", "duplicate"), ("c", "completed"), ("d", "late")] {
         let share = json!({"job_id": id, "part": part, "response": part});
         let stored = api.post("/v1/responses", &share).await;
         assert_eq!(stored.status, 200);
@@ -89,10 +72,9 @@ async fn a_verdict_ends_a_proof_either_way() {
     let rejected = api.submit("input-proof").await;
     send_all(&database, "0x1").await;
 
-    for (path, accept, outcome, status) in [
-        (&accepted, true, "completed", "succeeded"),
-        (&rejected, false, "rejected", "failed"),
-    ] {
+    for (path, accept, outcome, status) in
+        [(&accepted, true, "completed", "succeeded"), (&rejected, false, "rejected", "failed")]
+    {
         let verdict = json!({"accept": accept, "response": null});
         let stored = api.post(&format!("{path}/responses"), &verdict).await;
         assert_eq!(stored.status, 200);
@@ -112,13 +94,8 @@ async fn shares_by_reference_are_collected_up_to_the_threshold() {
     let early = api.post("/v1/responses", &share("a")).await;
     assert_eq!((early.status.as_u16(), &early.body["outcome"]), (202, &json!("early")));
     send_all(&database, "0x5").await;
-    for (part, outcome) in [
-        ("a", "duplicate"),
-        ("b", "stored"),
-        ("b", "duplicate"),
-        ("c", "completed"),
-        ("d", "late"),
-    ] {
+    for (part, outcome) in [("a", "duplicate"), ("b", "stored"), ("b", "duplicate"), ("c", "completed"), ("d", "late")]
+    {
         let stored = api.post("/v1/responses", &share(part)).await;
         assert_eq!(stored.status, 200);
         assert_eq!(stored.body["outcome"], outcome, "{part}");
@@ -127,10 +104,7 @@ async fn shares_by_reference_are_collected_up_to_the_threshold() {
 
     let polled = api.get(&path).await;
     assert_eq!(polled.body["status"], "succeeded");
-    assert_eq!(
-        polled.body["result"]["shares"],
-        json!({"a": {"of": "a"}, "b": {"of": "b"}, "c": {"of": "c"}})
-    );
+    assert_eq!(polled.body["result"]["shares"], json!({"a": {"of": "a"}, "b": {"of": "b"}, "c": {"of": "c"}}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,15 +161,10 @@ async fn an_early_response_is_kept_and_answered_with_202() {
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
 
-    let by_reference = api
-        .post("/v1/responses", &json!({"reference": "0x9", "response": 1}))
-        .await;
+    let by_reference = api.post("/v1/responses", &json!({"reference": "0x9", "response": 1})).await;
     assert_eq!(by_reference.status, 202);
     assert!(by_reference.retry_after() >= 1);
-    assert_eq!(
-        by_reference.body,
-        json!({"outcome": "early", "job_id": null, "state": null})
-    );
+    assert_eq!(by_reference.body, json!({"outcome": "early", "job_id": null, "state": null}));
     let by_path = api.post(&format!("{path}/responses"), &json!({"response": 2})).await;
     assert_eq!(by_path.status, 202);
     assert_eq!(by_path.body["state"], "processing");
@@ -238,9 +207,7 @@ async fn a_response_without_a_clear_address_or_shape_is_refused() {
         json!([]),
         Value::Null,
     ] {
-        api.post("/v1/responses", &body)
-            .await
-            .assert_problem(400, "invalid_body");
+        api.post("/v1/responses", &body).await.assert_problem(400, "invalid_body");
     }
     let addressed_twice = json!({"job_id": id, "response": 1});
     let refused = api.post(&format!("{path}/responses"), &addressed_twice).await;

@@ -30,25 +30,14 @@ async fn revoke_and_end(database: &TestDatabase, node: &Listening, key: &ApiKey,
         asking.send().await.unwrap().status() == 401
     })
     .await;
-    database
-        .execute(&format!(
-            "select tidegate.respond('\"secret\"', id => '{}')",
-            id_of(path)
-        ))
-        .await;
+    database.execute(&format!("select tidegate.respond('\"secret\"', id => '{}')", id_of(path))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stream_of_a_revoked_key_ends_without_the_result() {
     let database = TestDatabase::unlimited().await;
     let (node, key, path) = begin(&database).await;
-    let mut response = node
-        .api
-        .bearing(&key)
-        .ask(Method::GET, &format!("{path}/events"))
-        .send()
-        .await
-        .unwrap();
+    let mut response = node.api.bearing(&key).ask(Method::GET, &format!("{path}/events")).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let mut said = String::new();
     while !said.contains("event: state") {

@@ -17,10 +17,7 @@ async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
     until_submissions_wait(&database, 1).await;
 
     api.shutdown.cancel();
-    eventually("the port is closed", || async {
-        TcpStream::connect(api.address).await.is_err()
-    })
-    .await;
+    eventually("the port is closed", || async { TcpStream::connect(api.address).await.is_err() }).await;
     assert!(!api.served.is_finished());
     let_go(held).await;
 

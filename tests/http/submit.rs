@@ -18,9 +18,7 @@ async fn each_kind_is_submitted_under_its_kebab_case_path() {
         ("input-proof", "input_proof", "processing", 3),
         ("direct", "direct", "processing", 3),
     ] {
-        database
-            .execute("delete from pgmq.q_readiness; delete from pgmq.q_tx")
-            .await;
+        database.execute("delete from pgmq.q_readiness; delete from pgmq.q_tx").await;
         let taken = api.post(&format!("/v1/{path}"), &json!({"a": [1, null]})).await;
 
         assert_eq!(taken.status, 202, "{taken:?}");
@@ -34,10 +32,7 @@ async fn each_kind_is_submitted_under_its_kebab_case_path() {
         assert_eq!(taken.body["eta_seconds"], taken.retry_after());
         assert!(taken.body["position"].is_i64());
         let stored = format!("select kind || payload::text from tidegate.request where id = '{id}'");
-        assert_eq!(
-            database.text(&stored).await.unwrap(),
-            format!("{kind}{{\"a\": [1, null]}}")
-        );
+        assert_eq!(database.text(&stored).await.unwrap(), format!("{kind}{{\"a\": [1, null]}}"));
     }
 }
 
@@ -57,15 +52,8 @@ async fn every_json_media_type_is_taken() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for media_type in [
-        "application/json",
-        "Application/JSON; charset=utf-8",
-        "application/vnd.example+json",
-    ] {
-        let posting = api
-            .client
-            .post(api.url("/v1/direct"))
-            .header("content-type", media_type);
+    for media_type in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.example+json"] {
+        let posting = api.client.post(api.url("/v1/direct")).header("content-type", media_type);
         let taken = answer(posting.body("{}")).await;
         assert_eq!(taken.status, 202, "{media_type}: {taken:?}");
     }
@@ -106,8 +94,7 @@ async fn a_replay_of_an_answered_request_carries_its_result() {
     let api = Api::of(&database).await;
     let first = api.post_with_key("/v1/direct", "k", &json!({})).await;
     super::responses::send_all(&database, "0x1").await;
-    api.post("/v1/responses", &json!({"reference": "0x1", "response": 7}))
-        .await;
+    api.post("/v1/responses", &json!({"reference": "0x1", "response": 7})).await;
 
     let replayed = api.post_with_key("/v1/direct", "k", &json!({})).await;
 
@@ -171,10 +158,7 @@ async fn invalid_headers_are_refused() {
         let posting = api.posting("/v1/direct", &json!({})).header(name, value);
         answer(posting).await.assert_problem(400, "invalid_header");
     }
-    let twice = api
-        .posting("/v1/direct", &json!({}))
-        .header("idempotency-key", "a")
-        .header("idempotency-key", "b");
+    let twice = api.posting("/v1/direct", &json!({})).header("idempotency-key", "a").header("idempotency-key", "b");
     answer(twice).await.assert_problem(400, "invalid_header");
     let longest = api.post_with_key("/v1/direct", &long[1..], &json!({})).await;
     assert_eq!(longest.status, 202);

@@ -8,9 +8,7 @@ use crate::support::TestDatabase;
 /// `direct` with a single attempt.
 async fn once() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set attempts = 1 where kind = 'direct' and stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 1 where kind = 'direct' and stage = 'tx'").await;
     database
 }
 
@@ -48,15 +46,11 @@ async fn a_repeated_submission_of_what_may_have_been_executed_is_answered_with_i
     assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 
     // Under a key of its own it is another request.
-    let deliberate = api
-        .post_with_key("/v1/direct", "pay-17-again", &json!({"cents": 5}))
-        .await;
+    let deliberate = api.post_with_key("/v1/direct", "pay-17-again", &json!({"cents": 5})).await;
     assert_eq!(deliberate.status, 202);
 
     // Where a repeat does no harm, the same key is taken again.
-    database
-        .execute("update tidegate.kind set key_after_unknown = 'free' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_after_unknown = 'free' where name = 'direct'").await;
     let repeated = api.post_with_key("/v1/direct", "pay-17", &json!({"cents": 5})).await;
     assert_eq!(repeated.status, 202);
     assert_ne!(repeated.body["job_id"], first.body["job_id"]);
@@ -70,9 +64,7 @@ async fn made_keys_batches_and_groups_are_answered_alike() {
         "key_mode = 'proxy', key_bucket = '10 minutes'",
     ] {
         let database = once().await;
-        database
-            .execute(&format!("update tidegate.kind set {columns} where name = 'direct'"))
-            .await;
+        database.execute(&format!("update tidegate.kind set {columns} where name = 'direct'")).await;
         let api = Api::of(&database).await;
         let first = api.post("/v1/direct", &json!({"order": 1})).await;
         lose(&database).await;

@@ -53,10 +53,7 @@ impl Listening {
 
     /// Until exactly this many wait.
     pub(super) async fn until_waiting(&self, waiters: usize) {
-        eventually("they wait", || async {
-            self.node.waiters().waiting().waiters == waiters
-        })
-        .await;
+        eventually("they wait", || async { self.node.waiters().waiting().waiters == waiters }).await;
     }
 
     /// Until everything was looked at once more: the next time is most of a second away.
@@ -84,18 +81,9 @@ impl Elsewhere {
         let store = Store::new(pool.clone());
         let announcer = Announcer::new(store.clone());
         let stop = CancellationToken::new();
-        tokio::spawn(listener::listen(
-            pool,
-            store.clone(),
-            vec![Box::new(announcer.clone())],
-            stop.clone(),
-        ));
+        tokio::spawn(listener::listen(pool, store.clone(), vec![Box::new(announcer.clone())], stop.clone()));
         until_listening(database, listening_before + 1).await;
-        Self {
-            store,
-            announcer,
-            _stop: stop.drop_guard(),
-        }
+        Self { store, announcer, _stop: stop.drop_guard() }
     }
 
     /// Delivers the response of a request that awaits one.
@@ -151,9 +139,7 @@ pub(super) async fn awaiting(database: &TestDatabase, api: &Api) -> String {
 /// Ends a request as an operator with `psql` does, without an announcement.
 async fn complete_by_sql(database: &TestDatabase, path: &str) {
     let id = id_of(path);
-    database
-        .execute(&format!("select tidegate.respond('1', id => '{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.respond('1', id => '{id}')")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,10 +193,7 @@ async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
     send_all(&database, "0x1").await;
     let id = database.text("select id from tidegate.request").await;
     let path = format!("/v1/direct/{}", id.unwrap());
-    let responded = node
-        .api
-        .post(&format!("{path}/responses"), &json!({"response": 7}))
-        .await;
+    let responded = node.api.post(&format!("{path}/responses"), &json!({"response": 7})).await;
     assert_eq!(responded.body["outcome"], "completed");
 
     for (answered, replayed) in [(first, ""), (replay, "true")] {
@@ -236,10 +219,7 @@ impl Transact for Slow {
 
     async fn send(&self, _: &Request) -> Sent {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({"ok": true}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({"ok": true}).into()) })
     }
 }
 
@@ -313,9 +293,7 @@ async fn a_node_that_loses_every_connection_goes_on_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back() {
     let database = TestDatabase::unlimited().await;
-    let pool = tidegate::database::connect(&database.url, &Default::default())
-        .await
-        .unwrap();
+    let pool = tidegate::database::connect(&database.url, &Default::default()).await.unwrap();
     let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
     let posting = node.api.posting("/v1/direct", &json!({})).header("prefer", "wait=60");
     let waiting = tokio::spawn(answer(posting));
@@ -366,11 +344,7 @@ async fn a_poll_without_a_wait_or_of_an_unknown_request_is_answered_at_once() {
     let path = node.api.submit("direct").await;
     let get = |path: &str, prefer: &str| answer(node.api.client.get(node.api.url(path)).header("prefer", prefer));
 
-    for (prefer, applied) in [
-        ("wait=0", "wait=0"),
-        ("wait=soon", ""),
-        ("respond-async, return=minimal", ""),
-    ] {
+    for (prefer, applied) in [("wait=0", "wait=0"), ("wait=soon", ""), ("respond-async, return=minimal", "")] {
         let answered = get(&path, prefer).await;
         assert_eq!(answered.status, 202, "{prefer}: {answered:?}");
         assert_eq!(answered.header("preference-applied"), applied, "{prefer}");
@@ -380,19 +354,13 @@ async fn a_poll_without_a_wait_or_of_an_unknown_request_is_answered_at_once() {
     refused.assert_problem(404, "unknown_request");
     assert_eq!(refused.header("preference-applied"), "");
     let of_another_kind = path.replace("direct", "input-proof");
-    get(&of_another_kind, "wait=60")
-        .await
-        .assert_problem(404, "unknown_request");
+    get(&of_another_kind, "wait=60").await.assert_problem(404, "unknown_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_callers_take_no_permit_of_other_calls() {
     let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        concurrency_limit: 1,
-        waiters_max: 2,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { concurrency_limit: 1, waiters_max: 2, ..HttpOptions::default() };
     let node = Listening::start(&database, &options).await;
     let path = node.api.submit("direct").await;
     let mut waiting = Vec::new();
@@ -420,9 +388,7 @@ async fn waiting_callers_take_no_permit_of_other_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_out_ends_a_wait() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.kind set response_timeout = '1 ms'")
-        .await;
+    database.execute("update tidegate.kind set response_timeout = '1 ms'").await;
     let node = Listening::of(&database).await;
     let path = awaiting(&database, &node.api).await;
     let waiting = get_waiting(&node.api, &path, 30);

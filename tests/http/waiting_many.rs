@@ -43,10 +43,8 @@ const IN_ONE_CALL: usize = 5000;
 /// statements do not count, however long it waits.
 async fn end_sessions(database: &TestDatabase) -> PgConnection {
     let mut elsewhere = server::admin().await;
-    let sessions = format!(
-        "pg_stat_activity as a where a.datname = '{}' and a.query !~* '^ *(un)?listen'",
-        database.name
-    );
+    let sessions =
+        format!("pg_stat_activity as a where a.datname = '{}' and a.query !~* '^ *(un)?listen'", database.name);
     loop {
         let is_idle = format!("select coalesce(bool_and(a.state is not distinct from 'idle'), true) from {sessions}");
         if sqlx::query_scalar(&is_idle).fetch_one(&mut elsewhere).await.unwrap() {
@@ -63,11 +61,8 @@ async fn end_sessions(database: &TestDatabase) -> PgConnection {
 /// function of the API, in sessions that count calls.
 async fn asked(database: &TestDatabase) -> (i64, BTreeMap<String, i64>) {
     let statements = "select xact_commit + xact_rollback from pg_stat_database where datname = $1";
-    let statements = sqlx::query_scalar(statements)
-        .bind(&database.name)
-        .fetch_one(&mut end_sessions(database).await)
-        .await
-        .unwrap();
+    let statements =
+        sqlx::query_scalar(statements).bind(&database.name).fetch_one(&mut end_sessions(database).await).await.unwrap();
     let calls = "select funcname::text, calls from pg_stat_user_functions where schemaname = 'tidegate'";
     let mut session = database.session().await;
     let calls: Vec<(String, i64)> = sqlx::query_as(calls).fetch_all(&mut session).await.unwrap();
@@ -76,11 +71,7 @@ async fn asked(database: &TestDatabase) -> (i64, BTreeMap<String, i64>) {
 
 async fn submit_all(database: &TestDatabase) -> Vec<RequestId> {
     let payloads = vec![raw(&json!({})); all()];
-    let submitted = database
-        .store
-        .submit_batch("direct", &payloads, None, None, Admission::Accepted)
-        .await
-        .unwrap();
+    let submitted = database.store.submit_batch("direct", &payloads, None, None, Admission::Accepted).await.unwrap();
     submitted
         .into_iter()
         .map(|submitted| match submitted {
@@ -108,10 +99,7 @@ async fn delaying_reads(database: &TestDatabase) -> PgConnection {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_answer() {
     let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        wait_max: Duration::from_secs(600),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions { wait_max: Duration::from_secs(600), ..HttpOptions::default() };
     let node = Listening::start(&database, &options).await;
     let elsewhere = Elsewhere::start(&database, 1).await;
     let (all, over_http) = (all(), over_http());
@@ -130,17 +118,11 @@ async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_an
         // Few enough at once that every one of them gets its turn at the database.
         node.until_waiting((asked + 1) * 200).await;
     }
-    let waiters: Vec<_> = ids[over_http..]
-        .iter()
-        .map(|id| node.node.waiters().wait_for(*id).unwrap())
-        .collect();
+    let waiters: Vec<_> = ids[over_http..].iter().map(|id| node.node.waiters().wait_for(*id).unwrap()).collect();
     node.until_waiting(all).await;
 
     let counting = format!("alter database \"{}\" set track_functions = 'all'", database.name);
-    sqlx::raw_sql(&counting)
-        .execute(&mut server::admin().await)
-        .await
-        .unwrap();
+    sqlx::raw_sql(&counting).execute(&mut server::admin().await).await.unwrap();
     // The session that looks is idle afterwards.
     node.until_looked().await;
     let (began, polls) = (Instant::now(), node.node.waiters().waiting().polls);
@@ -172,10 +154,7 @@ async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_an
     assert!(calls["moved_since"] >= i64::from(LOOKS) - 1, "{calls:?}");
     // Those that connect, and that call no function of the API, too.
     let statements = looked - before;
-    assert!(
-        statements < i64::try_from(all / 20).unwrap(),
-        "{statements}, with {calls:?}"
-    );
+    assert!(statements < i64::try_from(all / 20).unwrap(), "{statements}, with {calls:?}");
     // It connects again.
     node.until_looked().await;
     assert!(answers.try_join_next().is_none(), "one answer came too early");

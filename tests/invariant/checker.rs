@@ -46,15 +46,11 @@ async fn every_kind_of_damage_is_noticed() {
         ("insert into tidegate.quota_usage select 'kind direct', id from tidegate.request where finished_at is not null", "in no queue"),
     ];
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("select tidegate.quota_set(kind => 'direct', high_water => 100)")
-        .await;
+    database.execute("select tidegate.quota_set(kind => 'direct', high_water => 100)").await;
     receipt(&database, "user_decrypt", Some("ref-1")).await;
     let done = receipt(&database, "direct", Some("ref-2")).await;
     let mut session = a_bit_of_everything(&database).await;
-    session
-        .texts(&format!("select outcome from tidegate.respond('1', id => '{done}')"))
-        .await;
+    session.texts(&format!("select outcome from tidegate.respond('1', id => '{done}')")).await;
     // What each damage is done to, so that it can be undone.
     let tables = [
         "pgmq.q_tx",
@@ -70,9 +66,7 @@ async fn every_kind_of_damage_is_noticed() {
     session.execute("set session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;
     for table in tables {
-        session
-            .execute(&format!("create table public.\"{table}\" as select * from {table}"))
-            .await;
+        session.execute(&format!("create table public.\"{table}\" as select * from {table}")).await;
     }
     assert_eq!(database.violations().await, NOTHING);
 
@@ -80,10 +74,7 @@ async fn every_kind_of_damage_is_noticed() {
         session.execute(damage).await;
 
         let found = database.violations().await;
-        assert!(
-            found.iter().any(|violation| violation.contains(expected)),
-            "{damage}: {found:?}"
-        );
+        assert!(found.iter().any(|violation| violation.contains(expected)), "{damage}: {found:?}");
         for table in tables {
             session
                 .execute(&format!(

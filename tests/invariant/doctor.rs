@@ -37,11 +37,7 @@ pub(super) async fn lived_in() -> (TestDatabase, Session) {
     receipt(&database, "direct", Some("awaited")).await;
     let shares = receipt(&database, "user_decrypt", Some("shares")).await;
     for part in ["a", "b"] {
-        database
-            .execute(&format!(
-                "select tidegate.respond('1', id => '{shares}', part => '{part}')"
-            ))
-            .await;
+        database.execute(&format!("select tidegate.respond('1', id => '{shares}', part => '{part}')")).await;
     }
     for (kind, status) in [
         ("direct", "completed"),
@@ -52,9 +48,7 @@ pub(super) async fn lived_in() -> (TestDatabase, Session) {
     ] {
         database.request_in(kind, status).await;
     }
-    database
-        .execute("select tidegate.submit('direct', '{}', idempotency_key => 'key')")
-        .await;
+    database.execute("select tidegate.submit('direct', '{}', idempotency_key => 'key')").await;
     let session = a_bit_of_everything(&database).await;
     // Every duty is done, and as long ago as a slow test takes.
     for sql in [
@@ -116,12 +110,8 @@ async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
     let whole = "select v.name || ' ' || v.violations || case when i.by_request then ' by request' else '' end
                  from tidegate.invariant_violation as v join tidegate.invariant as i on i.name = v.name order by v.name";
     let whole = session.texts(whole).await;
-    let found: Vec<_> = (whole.iter())
-        .map(|line| line.split(' ').next().unwrap().to_owned())
-        .collect();
-    let by_request: Vec<_> = (whole.iter())
-        .filter_map(|line| line.strip_suffix(" by request"))
-        .collect();
+    let found: Vec<_> = (whole.iter()).map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    let by_request: Vec<_> = (whole.iter()).filter_map(|line| line.strip_suffix(" by request")).collect();
     if !by_request.is_empty() {
         let sliced = VIOLATIONS_BY_SLICE.replace("$found", &found.join(","));
         assert_eq!(session.texts(&sliced).await, by_request, "{sql}");
@@ -710,9 +700,7 @@ async fn the_query_shows_what_was_counted_and_sampled() {
         let (expected, query) = found.split_at(found.find(" select").unwrap());
         (query.to_owned(), expected.to_owned())
     };
-    let shown = session
-        .text(&format!("select count(*), min(id) from ({query}) as v"))
-        .await;
+    let shown = session.text(&format!("select count(*), min(id) from ({query}) as v")).await;
     assert_eq!(shown, expected);
 }
 
@@ -737,21 +725,14 @@ async fn every_trigger_and_every_duty_is_on_the_doctors_lists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_fails_counts_as_a_violation() {
     let (_database, mut session) = lived_in().await;
-    session
-        .execute("begin; alter table tidegate.queue_survey rename to renamed")
-        .await;
+    session.execute("begin; alter table tidegate.queue_survey rename to renamed").await;
 
-    let said = session
-        .texts("select name || ': ' || samples[1] from tidegate.invariant_violation order by name")
-        .await;
+    let said = session.texts("select name || ': ' || samples[1] from tidegate.invariant_violation order by name").await;
 
     assert_eq!(said.len(), 2, "{said:?}");
     // The table's own absence is a finding, too.
     assert_eq!(said[0], "schema_changed: table tidegate.queue_survey is missing");
-    assert!(
-        said[1].starts_with("survey_does_not_add_up: it could not be checked: relation"),
-        "{said:?}"
-    );
+    assert!(said[1].starts_with("survey_does_not_add_up: it could not be checked: relation"), "{said:?}");
 }
 
 /// Everything that workers and callers do; not what operators do, which may well leave something to be found.
@@ -815,9 +796,7 @@ async fn while_a_fleet_works_there_is_no_false_alarm() {
     let mut doctor = Session::open(&database).await;
     for _ in 0..campaign(5, 12) {
         assert_eq!(
-            doctor
-                .texts("select name, violations, samples, query from tidegate.invariant_violation")
-                .await,
+            doctor.texts("select name, violations, samples, query from tidegate.invariant_violation").await,
             NOTHING
         );
     }
@@ -878,32 +857,17 @@ async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation
     assert_eq!(session.texts(warnings).await, NOTHING);
 
     // 2245250 ms of attempts leave 1354.75 s of the hour to the queue.
-    for (high_water, expected) in [
-        (13_547, None),
-        (
-            13_548,
-            Some("1354800 (queues: tx at 13548) + 2245250 (W_retry) = 3600050 > 3600000 ms"),
-        ),
-    ] {
-        session
-            .execute(&format!(
-                "update tidegate.gate set high_water = {high_water} where queue = 'tx'"
-            ))
-            .await;
-        let told = session
-            .texts(&format!("{warnings} where subject = 'kind direct'"))
-            .await;
+    for (high_water, expected) in
+        [(13_547, None), (13_548, Some("1354800 (queues: tx at 13548) + 2245250 (W_retry) = 3600050 > 3600000 ms"))]
+    {
+        session.execute(&format!("update tidegate.gate set high_water = {high_water} where queue = 'tx'")).await;
+        let told = session.texts(&format!("{warnings} where subject = 'kind direct'")).await;
         assert_eq!(told.len(), usize::from(expected.is_some()), "{told:?}");
         assert!(told.iter().all(|told| told.ends_with(expected.unwrap())), "{told:?}");
     }
     // Both queues of a decrypt count: 2000 checks of 2 s, 50 at once, take 80 s.
-    let both = session
-        .text(&format!("{warnings} where subject = 'kind public_decrypt'"))
-        .await;
-    assert!(
-        both.contains(" 1434800 (queues: readiness at 2000, tx at 13548) + "),
-        "{both}"
-    );
+    let both = session.text(&format!("{warnings} where subject = 'kind public_decrypt'")).await;
+    assert!(both.contains(" 1434800 (queues: readiness at 2000, tx at 13548) + "), "{both}");
 
     let told = run(&database.url, &["doctor"]).await;
     assert_eq!(told.status.code(), Some(0), "{}", out(&told));
@@ -916,18 +880,12 @@ async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation
     assert_eq!(told["warnings"].as_array().unwrap().len(), 4);
 
     // The largest mark that a gate may have.
-    session
-        .execute("update tidegate.gate set high_water = 1000000000 where queue = 'tx'")
-        .await;
+    session.execute("update tidegate.gate set high_water = 1000000000 where queue = 'tx'").await;
     assert_eq!(session.texts(warnings).await.len(), 4);
 
     // A queue without a limit, or one that is stopped, is no matter of configuration.
     for rate in ["null", "0"] {
-        session
-            .execute(&format!(
-                "update tidegate.queue set per_seconds = {rate} where name = 'tx'"
-            ))
-            .await;
+        session.execute(&format!("update tidegate.queue set per_seconds = {rate} where name = 'tx'")).await;
         assert_eq!(session.texts(warnings).await, NOTHING, "{rate}");
     }
 }
@@ -958,15 +916,8 @@ async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
 /// Interrupts a doctor that waits for a lock on a table: it has examined the invariants of queues, and no request.
 pub(super) async fn interrupted(database: &TestDatabase, arguments: &[&str]) -> Output {
     let mut holder = Session::begin(database).await;
-    holder
-        .execute("lock table tidegate.redrive in access exclusive mode")
-        .await;
-    let doctor = tidegate(&database.url)
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    holder.execute("lock table tidegate.redrive in access exclusive mode").await;
+    let doctor = tidegate(&database.url).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until_blocked(database, 1).await;
     let pid = nix::unistd::Pid::from_raw(i32::try_from(doctor.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
@@ -978,9 +929,7 @@ pub(super) async fn interrupted(database: &TestDatabase, arguments: &[&str]) -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn violations_found_so_far_are_shown_at_the_time_limit_and_on_an_interrupt() {
     let (database, mut session) = lived_in().await;
-    session
-        .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')")
-        .await;
+    session.execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')").await;
 
     let hurried = run(&database.url, &["doctor", "--time-limit", "1ms"]).await;
     assert_eq!(hurried.status.code(), Some(1), "{}", out(&hurried));
@@ -1009,18 +958,14 @@ async fn violations_found_so_far_are_shown_at_the_time_limit_and_on_an_interrupt
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_goes_meanwhile_is_no_violation() {
     let (database, _session) = lived_in().await;
-    database
-        .execute("insert into tidegate.queue (name, stage) values ('short_lived', 'tx')")
-        .await;
+    database.execute("insert into tidegate.queue (name, stage) values ('short_lived', 'tx')").await;
     let mut holder = Session::begin(&database).await;
     holder.execute("lock table pgmq.q_readiness").await;
 
     let url = database.url.clone();
     let doctor = tokio::spawn(async move { run(&url, &["doctor"]).await });
     until_blocked(&database, 1).await;
-    database
-        .execute("delete from tidegate.queue where name = 'short_lived'")
-        .await;
+    database.execute("delete from tidegate.queue where name = 'short_lived'").await;
     holder.rollback().await;
 
     let said = doctor.await.unwrap();
@@ -1086,14 +1031,8 @@ async fn what_traffic_shows_of_a_kind_is_a_warning() {
     let told = session.texts(warnings).await.join("\n");
     assert!(told.starts_with("responses_never_come: 1 requests await"), "{told}");
     let status = run(&database.url, &["status"]).await;
-    assert!(
-        out(&status).contains("kind direct: 1 requests await"),
-        "{}",
-        out(&status)
-    );
-    session
-        .execute("select tidegate.respond('1', id => id) from tidegate.request")
-        .await;
+    assert!(out(&status).contains("kind direct: 1 requests await"), "{}", out(&status));
+    session.execute("select tidegate.respond('1', id => id) from tidegate.request").await;
     session.execute(settle).await;
     session.execute(later).await;
     assert_eq!(session.texts(warnings).await, NOTHING);

@@ -63,9 +63,7 @@ async fn violations_are_counted_and_a_reader_of_the_file_never_sees_half_of_it()
     let path = directory.path().join("doctor.prom");
     fs::write(&path, "old").unwrap();
     let reader = fs::File::open(&path).unwrap();
-    session
-        .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]'), ('-infinity', '[]')")
-        .await;
+    session.execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]'), ('-infinity', '[]')").await;
     let doctor = run(&database.url, &["doctor", "--textfile", path.to_str().unwrap()]).await;
     assert_eq!(doctor.status.code(), Some(3), "{}{}", out(&doctor), err(&doctor));
 
@@ -81,10 +79,7 @@ async fn violations_are_counted_and_a_reader_of_the_file_never_sees_half_of_it()
     let text = fs::read_to_string(&path).unwrap();
     let found = samples(&text);
     assert_eq!(found[violations("message_without_request").as_str()], 2, "{text}");
-    assert!(
-        !found.contains_key(violations("live_request_without_message").as_str()),
-        "{text}"
-    );
+    assert!(!found.contains_key(violations("live_request_without_message").as_str()), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

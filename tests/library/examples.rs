@@ -48,12 +48,7 @@ fn programs() -> &'static Path {
 /// Starts an example.
 fn start(example: &str, database: &TestDatabase) -> Child {
     let program = programs().join(example);
-    Command::new(program)
-        .env("DATABASE_URL", &database.url)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+    Command::new(program).env("DATABASE_URL", &database.url).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
 }
 
 /// What an example prints, until it ends well.
@@ -65,15 +60,9 @@ async fn printed(example: &str, database: &TestDatabase) -> String {
 
 #[test]
 fn the_quickstart_shows_the_example_as_it_is() {
-    let (page, example) = (
-        include_str!("../../docs/start-rust.md"),
-        include_str!("../../examples/hello.rs"),
-    );
+    let (page, example) = (include_str!("../../docs/start-rust.md"), include_str!("../../examples/hello.rs"));
     let (_, code) = example.split_once("\n\n").unwrap();
-    assert!(
-        page.contains(&format!("```rust,ignore\n{code}```")),
-        "docs/start-rust.md has other code"
-    );
+    assert!(page.contains(&format!("```rust,ignore\n{code}```")), "docs/start-rust.md has other code");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,23 +127,13 @@ async fn http_gateway_accepts_replays_answers_and_refuses_until_ctrl_c() {
         let answer = submit().await.unwrap();
         assert_eq!(answer.status(), 202);
         assert!(answer.headers().contains_key("Retry-After"));
-        ids.push(
-            answer.json::<serde_json::Value>().await.unwrap()["id"]
-                .as_str()
-                .unwrap()
-                .to_owned(),
-        );
+        ids.push(answer.json::<serde_json::Value>().await.unwrap()["id"].as_str().unwrap().to_owned());
     }
     assert_eq!(ids[0], ids[1]);
     let answer = client.get(format!("{url}/{}", ids[0])).send().await.unwrap();
-    assert_eq!(
-        answer.text().await.unwrap(),
-        r#"{"response":"paid 7 to Ann","status":"completed"}"#
-    );
+    assert_eq!(answer.text().await.unwrap(), r#"{"response":"paid 7 to Ann","status":"completed"}"#);
 
-    database
-        .execute("select tidegate.gate_force('transfer', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('transfer', 'too_many_requests')").await;
     let refused = client.post(&url).json("8 to Bob").send().await.unwrap();
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("Retry-After"));

@@ -5,17 +5,7 @@ use std::{collections::BTreeSet, process::Command};
 /// The crates of a program that has `tidegate` with these options of Cargo.
 fn crates(options: &[&str]) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--package",
-            "tidegate",
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-            "--offline",
-            "--locked",
-        ])
+        .args(["tree", "--package", "tidegate", "--edges", "normal", "--prefix", "none", "--offline", "--locked"])
         .args(options)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

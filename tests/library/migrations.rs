@@ -53,23 +53,11 @@ async fn each_migration_is_applied_once_in_the_order_of_its_version_with_its_com
     }
     for (question, answer) in [
         ("select ledger.total()", "10"),
-        (
-            "select string_agg(name, ' ' order by applied_on) from ledger.schema_history",
-            "V1__entries V2__one_entry",
-        ),
-        (
-            "obj_description('ledger.entry'::regclass, 'pg_class')",
-            "What was booked.",
-        ),
+        ("select string_agg(name, ' ' order by applied_on) from ledger.schema_history", "V1__entries V2__one_entry"),
+        ("obj_description('ledger.entry'::regclass, 'pg_class')", "What was booked."),
         ("col_description('ledger.entry'::regclass, 2)", "The amount."),
-        (
-            "obj_description('ledger.total'::regproc, 'pg_proc')",
-            "The sum of all entries.",
-        ),
-        (
-            "select string_agg(schema, ' ' order by schema) from tidegate.schema_state",
-            "ledger tidegate",
-        ),
+        ("obj_description('ledger.total'::regproc, 'pg_proc')", "The sum of all entries."),
+        ("select string_agg(schema, ' ' order by schema) from tidegate.schema_state", "ledger tidegate"),
     ] {
         assert_eq!(database.text(question).await.as_deref(), Some(answer), "{question}");
     }
@@ -90,29 +78,13 @@ async fn two_processes_that_migrate_at_once_both_succeed() {
 async fn a_migration_that_fails_keeps_nothing_and_is_tried_again() {
     let (database, tidegate) = empty().await;
     let three = |sql| with_total(SUM).file("V3__more", sql);
-    let refused = refusal(
-        tidegate
-            .migrate_with(&[three("insert into ledger.entry values (2, 20); select 1 / 0")])
-            .await,
-    );
-    assert!(
-        matches!(
-            refused,
-            MigrateError::Migration {
-                schema: "ledger",
-                name: "V3__more",
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    let refused =
+        refusal(tidegate.migrate_with(&[three("insert into ledger.entry values (2, 20); select 1 / 0")]).await);
+    assert!(matches!(refused, MigrateError::Migration { schema: "ledger", name: "V3__more", .. }), "{refused}");
     assert_eq!(database.number("select count(*) from ledger.entry").await, 1);
     assert_eq!(database.number("select count(*) from ledger.schema_history").await, 2);
 
-    tidegate
-        .migrate_with(&[three("insert into ledger.entry values (2, 20)")])
-        .await
-        .unwrap();
+    tidegate.migrate_with(&[three("insert into ledger.entry values (2, 20)")]).await.unwrap();
     assert_eq!(database.number("select ledger.total()").await, 30);
 }
 
@@ -136,55 +108,28 @@ async fn functions_are_applied_again_when_they_change_and_only_then() {
 
     let wrong = with_total(SUM).function("broken", "create function ledger.broken()");
     let refused = refusal(tidegate.migrate_with(&[wrong]).await);
-    assert!(
-        matches!(
-            refused,
-            MigrateError::Sql {
-                schema: "ledger",
-                file: "broken",
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert!(matches!(refused, MigrateError::Sql { schema: "ledger", file: "broken", .. }), "{refused}");
     assert_eq!(database.number("select ledger.total()").await, 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_with_another_text_or_a_later_migration_is_refused_before_anything_changes() {
     for (another, wanted) in [
-        (
-            "update ledger.schema_history set checksum = 'of another text' where version = 2",
-            2,
-        ),
-        (
-            "insert into ledger.schema_history values (9, 'V9__later', now(), '')",
-            9,
-        ),
+        ("update ledger.schema_history set checksum = 'of another text' where version = 2", 2),
+        ("insert into ledger.schema_history values (9, 'V9__later', now(), '')", 9),
     ] {
         let (database, tidegate) = empty().await;
         tidegate.migrate_with(&[ledger()]).await.unwrap();
         database.execute(another).await;
-        database
-            .execute("update tidegate.schema_state set fingerprint = 'old'")
-            .await;
+        database.execute("update tidegate.schema_state set fingerprint = 'old'").await;
 
         let refused = refusal(tidegate.migrate_with(&[with_total(SUM)]).await);
 
-        let MigrateError::History {
-            schema: "ledger",
-            version,
-        } = refused
-        else {
+        let MigrateError::History { schema: "ledger", version } = refused else {
             panic!("{refused}");
         };
         assert_eq!(version, wanted);
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.schema_state where fingerprint = 'old'")
-                .await,
-            2
-        );
+        assert_eq!(database.number("select count(*) from tidegate.schema_state where fingerprint = 'old'").await, 2);
     }
 }
 
@@ -205,12 +150,7 @@ async fn a_schema_or_a_migration_that_cannot_be_named_is_refused() {
         let refused = refusal(tidegate.migrate_with(&[set]).await);
         assert!(matches!(refused, MigrateError::Unfit(_)), "{refused}");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from pg_namespace where nspname = 'tidegate'")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from pg_namespace where nspname = 'tidegate'").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,16 +160,10 @@ async fn doctor_shows_what_breaks_a_check_of_a_program() {
     let sound = run(&database.url, &["doctor"]).await;
     assert!(sound.status.success(), "{}", out(&sound));
 
-    database
-        .execute("insert into ledger.entry values (2, -20), (3, -30)")
-        .await;
+    database.execute("insert into ledger.entry values (2, -20), (3, -30)").await;
     let unsound = run(&database.url, &["doctor"]).await;
     assert_eq!(unsound.status.code(), Some(3));
-    for line in [
-        "ledger.negative_entry: 2",
-        "rule: No entry is negative.",
-        "violated by: 2, 3",
-    ] {
+    for line in ["ledger.negative_entry: 2", "rule: No entry is negative.", "violated by: 2, 3"] {
         assert!(out(&unsound).contains(line), "{line}: {}", out(&unsound));
     }
 

@@ -43,33 +43,17 @@ async fn duties_are_done(database: &TestDatabase) {
     let ended = "select cause from tidegate.request where finished_at is not null order by cause";
     assert_eq!(
         column(session, ended).await,
-        [
-            "deadline_exceeded",
-            "readiness_timed_out",
-            "response_timed_out",
-            "verdict_accepted"
-        ]
+        ["deadline_exceeded", "readiness_timed_out", "response_timed_out", "verdict_accepted"]
     );
     for (what, left) in [
         ("tidegate.worker where name = 'gone'", "0"),
         ("tidegate.request_count_delta", "0"),
         ("tidegate.response_inbox", "0"),
-        (
-            "tidegate.maintenance where ran_at < now() - interval '1 minute' or took_ms is null",
-            "0",
-        ),
+        ("tidegate.maintenance where ran_at < now() - interval '1 minute' or took_ms is null", "0"),
     ] {
-        assert_eq!(
-            value(session, &format!("select count(*) from {what}")).await,
-            left,
-            "{what}"
-        );
+        assert_eq!(value(session, &format!("select count(*) from {what}")).await, left, "{what}");
     }
-    assert_eq!(
-        database.claim_tx(100).await.len(),
-        2,
-        "the hidden messages came to light"
-    );
+    assert_eq!(database.claim_tx(100).await.len(), 2, "the hidden messages came to light");
     assert_eq!(violations(session).await, NO_ROWS);
 }
 
@@ -96,9 +80,7 @@ async fn maintain_from_several_sessions_at_once_does_everything_once() {
     }
     sessions.join_all().await;
     // What another session folded while this one moved something waits for the next time.
-    database
-        .execute("update tidegate.maintenance set ran_at = '-infinity'")
-        .await;
+    database.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
     database.execute("call tidegate.maintain()").await;
     duties_are_done(&database).await;
 }
@@ -112,49 +94,29 @@ async fn a_duty_waits_for_its_period_unless_the_clock_stepped_back() {
     database.execute("call tidegate.maintain()").await;
     assert_eq!(database.value(&ran("make_partitions")).await, first);
 
-    database
-        .execute("update tidegate.maintenance set ran_at = clock_timestamp() + interval '1 hour'")
-        .await;
+    database.execute("update tidegate.maintenance set ran_at = clock_timestamp() + interval '1 hour'").await;
     database.execute("call tidegate.maintain()").await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.maintenance where ran_at > clock_timestamp()")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.maintenance where ran_at > clock_timestamp()").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_others() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("select tidegate.submit_batch('direct', '{1,2,3,4,5}')")
-        .await;
-    database
-        .execute("select tidegate.respond('{}', id => id) from tidegate.request")
-        .await;
+    database.execute("select tidegate.submit_batch('direct', '{1,2,3,4,5}')").await;
+    database.execute("select tidegate.respond('{}', id => id) from tidegate.request").await;
     let ready = database.request_in_no_queue("direct").await;
     database
-        .execute(&format!(
-            "insert into tidegate.response_inbox (request_id, response) values ('{ready}', '{{}}')"
-        ))
+        .execute(&format!("insert into tidegate.response_inbox (request_id, response) values ('{ready}', '{{}}')"))
         .await;
 
     // Three at a time, and the next three after those: the one that is ready is the sixth.
     assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 0);
     assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 1);
     assert_eq!(
-        database
-            .value(&format!("select req_status from tidegate.request where id = '{ready}'"))
-            .await,
+        database.value(&format!("select req_status from tidegate.request where id = '{ready}'")).await,
         "completed"
     );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.response_inbox where not late")
-            .await,
-        5
-    );
+    assert_eq!(database.number("select count(*) from tidegate.response_inbox where not late").await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,16 +131,9 @@ async fn a_queue_whose_table_is_gone_keeps_no_duty_from_running() {
 
     database.execute("call tidegate.maintain()").await;
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.maintenance where ran_at = '-infinity'")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.maintenance where ran_at = '-infinity'").await, 0);
     assert_eq!(database.number("select count(*) from tidegate.queue_overview").await, 3);
-    database
-        .execute("delete from tidegate.queue where name = 'extra'")
-        .await;
+    database.execute("delete from tidegate.queue where name = 'extra'").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,12 +141,8 @@ async fn a_duty_that_fails_keeps_no_other_from_running_and_has_not_run() {
     let database = TestDatabase::new().await;
     // Every duty before `fold_counts` works; this one does not.
     database.execute("call tidegate.maintain()").await;
-    database
-        .execute("update tidegate.maintenance set ran_at = now() - interval '1 day'")
-        .await;
-    database
-        .execute("alter table tidegate.request_count rename to request_count_away")
-        .await;
+    database.execute("update tidegate.maintenance set ran_at = now() - interval '1 day'").await;
+    database.execute("alter table tidegate.request_count rename to request_count_away").await;
 
     database.execute("call tidegate.maintain()").await;
 
@@ -211,9 +162,7 @@ async fn a_duty_that_fails_keeps_no_other_from_running_and_has_not_run() {
     let found = "select samples::text from tidegate.invariant_violation where name = 'duty_fails'";
     assert!(database.text(found).await.unwrap().contains("fold_counts: "));
 
-    database
-        .execute("alter table tidegate.request_count_away rename to request_count")
-        .await;
+    database.execute("alter table tidegate.request_count_away rename to request_count").await;
     database.execute("call tidegate.maintain()").await;
     assert_eq!(
         database

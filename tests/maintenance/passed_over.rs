@@ -39,9 +39,7 @@ async fn submit(session: &mut Session, kind: &str, payload: &str, count: i32) ->
 /// Runs the duties until they find no more to do.
 async fn maintain(database: &TestDatabase) {
     for _ in 0..10 {
-        database
-            .execute("update tidegate.maintenance set ran_at = '-infinity'")
-            .await;
+        database.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
         database.execute("call tidegate.maintain()").await;
     }
 }
@@ -50,12 +48,7 @@ async fn maintain(database: &TestDatabase) {
 async fn every_deadline_fires_for_all_but_the_requests_that_cannot_end() {
     for (kind, column, cause, duty) in [
         ("direct", "deadline_at", "deadline_exceeded", "expire_by_deadline"),
-        (
-            "public_decrypt",
-            "readiness_deadline_at",
-            "readiness_timed_out",
-            "expire_by_readiness",
-        ),
+        ("public_decrypt", "readiness_deadline_at", "readiness_timed_out", "expire_by_readiness"),
     ] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
@@ -74,22 +67,14 @@ async fn every_deadline_fires_for_all_but_the_requests_that_cannot_end() {
 
         let ended = format!("select count(*) from tidegate.request where cause = '{cause}'");
         assert_eq!(session.text(&ended).await, "10", "{duty}");
-        assert_eq!(
-            session.texts(PASSED_OVER).await,
-            [format!("{duty} 1500 an order needs it")]
-        );
+        assert_eq!(session.texts(PASSED_OVER).await, [format!("{duty} 1500 an order needs it")]);
         let late = "select duty from tidegate.maintenance_overview where overdue > '10 s' or error is not null";
         assert_eq!(session.texts(late).await, NOTHING);
         let found = session.texts(VIOLATIONS).await.join("\n");
-        assert!(
-            found.contains("request_passed_over") && found.contains("an order needs it"),
-            "{found}"
-        );
+        assert!(found.contains("request_passed_over") && found.contains("an order needs it"), "{found}");
 
         // A recovery ends, too.
-        let recovered = session
-            .texts("select expired, next_after from tidegate.recover_deadlines(2000)")
-            .await;
+        let recovered = session.texts("select expired, next_after from tidegate.recover_deadlines(2000)").await;
         assert_eq!(recovered, ["0 "]);
 
         // None is tried before its time; then all are.
@@ -109,11 +94,7 @@ async fn a_request_that_has_ended_otherwise_or_has_more_time_is_not_tried_again(
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let ids = submit(&mut session, "direct", "bad", 2).await;
-    session
-        .execute(&format!(
-            "update tidegate.request set deadline_at = now() - interval '1 minute'; {REFUSES}"
-        ))
-        .await;
+    session.execute(&format!("update tidegate.request set deadline_at = now() - interval '1 minute'; {REFUSES}")).await;
     maintain(&database).await;
     session.execute(ALLOWS).await;
     session
@@ -128,9 +109,7 @@ async fn a_request_that_has_ended_otherwise_or_has_more_time_is_not_tried_again(
 
     assert_eq!(session.texts("select from tidegate.passed_over").await, NOTHING);
     assert_eq!(
-        session
-            .texts("select req_status, cause from tidegate.request order by id")
-            .await,
+        session.texts("select req_status, cause from tidegate.request order by id").await,
         ["processing submitted", "failure internal_error"]
     );
 }
@@ -156,30 +135,19 @@ async fn responses_time_out_and_early_ones_are_applied_for_all_but_the_requests_
     maintain(&database).await;
 
     assert_eq!(
-        session
-            .texts("select payload, cause, count(*) from tidegate.request group by 1, 2 order by 1, 2")
-            .await,
-        [
-            "\"bad\" receipt 30",
-            "\"good\" response 10",
-            "\"good\" response_timed_out 20"
-        ]
+        session.texts("select payload, cause, count(*) from tidegate.request group by 1, 2 order by 1, 2").await,
+        ["\"bad\" receipt 30", "\"good\" response 10", "\"good\" response_timed_out 20"]
     );
     assert_eq!(
         session.texts(PASSED_OVER).await,
-        [
-            "expire_responses 20 an order needs it",
-            "sweep_inbox 10 an order needs it"
-        ]
+        ["expire_responses 20 an order needs it", "sweep_inbox 10 an order needs it"]
     );
 
     session.execute(ALLOWS).await;
     session.execute(TRY_AGAIN).await;
     maintain(&database).await;
     assert_eq!(
-        session
-            .texts("select cause, count(*) from tidegate.request group by 1 order by 1")
-            .await,
+        session.texts("select cause, count(*) from tidegate.request group by 1 order by 1").await,
         ["response 20", "response_timed_out 40"]
     );
     sound(&database).await;
@@ -218,9 +186,7 @@ async fn claims_take_the_others_of_a_queue_whose_first_request_cannot_end() {
         .await;
     maintain(&database).await;
     assert_eq!(
-        session
-            .texts("select req_status, count(*) from tidegate.request where payload = '\"bad\"' group by 1")
-            .await,
+        session.texts("select req_status, count(*) from tidegate.request where payload = '\"bad\"' group by 1").await,
         ["failure 5"]
     );
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
@@ -247,10 +213,7 @@ async fn deliveries_expire_but_for_those_that_an_application_keeps() {
     let left = "select request_id from tidegate.webhook_delivery";
     assert_eq!(session.texts(left).await, [ids[2].to_string()]);
     let over = session.texts(PASSED_OVER).await;
-    assert!(
-        over[0].starts_with("expire_webhooks 1 update or delete on table"),
-        "{over:?}"
-    );
+    assert!(over[0].starts_with("expire_webhooks 1 update or delete on table"), "{over:?}");
     session.execute("drop table public.receipt").await;
     session.execute(TRY_AGAIN).await;
     maintain(&database).await;
@@ -261,24 +224,17 @@ async fn deliveries_expire_but_for_those_that_an_application_keeps() {
 async fn an_error_that_says_nothing_of_a_request_is_the_duty_s() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    for (code, noted) in [
-        ("40P01", 0),
-        ("53100", 0),
-        ("55P03", 0),
-        ("25006", 0),
-        ("23503", 1),
-        ("P0001", 1),
-        ("XX001", 1),
-    ] {
+    for (code, noted) in
+        [("40P01", 0), ("53100", 0), ("55P03", 0), ("25006", 0), ("23503", 1), ("P0001", 1), ("XX001", 1)]
+    {
         let raises = format!("do $$ begin raise exception using errcode = '{code}'; end $$");
         let tried = format!(
             "select tidegate_internal.try_each('expire_by_deadline', array[gen_random_uuid()], $a$ {raises} $a$)"
         );
         let said = session.attempt(&tried).await;
         assert_eq!(said.is_ok(), noted == 1, "{code}: {said:?}");
-        let notes = session
-            .text("with gone as (delete from tidegate.passed_over returning 1) select count(*) from gone")
-            .await;
+        let notes =
+            session.text("with gone as (delete from tidegate.passed_over returning 1) select count(*) from gone").await;
         assert_eq!(notes, noted.to_string(), "{code}");
     }
 }

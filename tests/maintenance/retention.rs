@@ -175,16 +175,12 @@ async fn what_a_key_from_before_a_shorter_window_stands_for_stays_to_the_end_of_
     let step = "select expired from tidegate.expire_requests()";
     assert_eq!(session.text(step).await, "0");
     assert_eq!(
-        session
-            .text("select id || ' ' || outcome from tidegate.submit('direct', '{}', 'key')")
-            .await,
+        session.text("select id || ' ' || outcome from tidegate.submit('direct', '{}', 'key')").await,
         format!("{id} replayed")
     );
 
     // Nine days after the change none of those keys is left.
-    session
-        .execute("update tidegate.config_change set at = at - interval '9 days'; delete from tidegate.dedup")
-        .await;
+    session.execute("update tidegate.config_change set at = at - interval '9 days'; delete from tidegate.dedup").await;
     assert_eq!(session.text(step).await, "1");
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
 }
@@ -223,17 +219,10 @@ async fn without_a_retention_nothing_is_deleted() {
 
     assert_eq!(kept(&mut session).await.len(), 1);
     assert_eq!(session.text("select count(*) from tidegate.gate_event").await, "3");
-    assert_eq!(
-        session
-            .text(&format!("select to_regclass('tidegate.{partition}') is not null"))
-            .await,
-        "t"
-    );
+    assert_eq!(session.text(&format!("select to_regclass('tidegate.{partition}') is not null")).await, "t");
     // A starter set brings one.
     database.store.initialise(None, None).await.unwrap();
-    database
-        .execute("update tidegate.maintenance set ran_at = '-infinity'")
-        .await;
+    database.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
     database.execute("call tidegate.maintain()").await;
     assert!(kept(&mut session).await.is_empty());
 }
@@ -259,10 +248,7 @@ async fn a_partition_of_the_history_is_dropped_when_its_requests_are_gone_and_no
     session.texts("select expired from tidegate.expire_requests()").await;
     assert_eq!(session.text(drop).await, full);
     assert_eq!(session.text(drop).await, "");
-    assert_eq!(
-        session.text(&format!("select count(*) from tidegate.{kept_day}")).await,
-        "2"
-    );
+    assert_eq!(session.text(&format!("select count(*) from tidegate.{kept_day}")).await, "2");
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
 }
 
@@ -303,9 +289,7 @@ async fn old_events_of_gates_breakers_and_policies_are_deleted_but_for_the_lates
     assert_eq!(session.text("select tidegate.expire_events()").await, "0");
 
     assert_eq!(
-        session
-            .texts("select gate, min(epoch), max(epoch) from tidegate.gate_event group by gate order by gate")
-            .await,
+        session.texts("select gate, min(epoch), max(epoch) from tidegate.gate_event group by gate order by gate").await,
         ["kind gone 7 9", "tx 7 9"]
     );
     assert_eq!(session.texts("select epoch from tidegate.breaker_event").await, ["5"]);
@@ -316,10 +300,7 @@ async fn old_events_of_gates_breakers_and_policies_are_deleted_but_for_the_lates
         ["direct 3 4", "input_proof 1 4"],
         "a kind that keeps its requests keeps what they are judged by"
     );
-    assert_eq!(
-        database.number("select count(*) from tidegate.config_change").await,
-        changes
-    );
+    assert_eq!(database.number("select count(*) from tidegate.config_change").await, changes);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -330,12 +311,7 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
         ids.push(aged(&mut session, "direct", "failure", 20, 20).await);
     }
     let mut caller = Session::begin(&database).await;
-    caller
-        .execute(&format!(
-            "select from tidegate.request where id = '{}' for update",
-            ids[3]
-        ))
-        .await;
+    caller.execute(&format!("select from tidegate.request where id = '{}' for update", ids[3])).await;
 
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -344,11 +320,8 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
             let mut deleted = 0;
             // Who finds another one at it leaves it alone, so how many calls it takes is chance.
             while session.text("select count(*) from tidegate.request").await != "1" {
-                deleted += session
-                    .text("select expired from tidegate.expire_requests(2)")
-                    .await
-                    .parse::<i64>()
-                    .unwrap();
+                deleted +=
+                    session.text("select expired from tidegate.expire_requests(2)").await.parse::<i64>().unwrap();
             }
             deleted
         }));
@@ -380,10 +353,9 @@ async fn a_query_of_one_kind_reads_no_requests_of_others() {
              set plan_cache_mode = force_generic_plan",
         )
         .await;
-    for statement in [
-        "select * from tidegate.expire_requests()",
-        "select * from tidegate_internal.contract_history('input_proof')",
-    ] {
+    for statement in
+        ["select * from tidegate.expire_requests()", "select * from tidegate_internal.contract_history('input_proof')"]
+    {
         let read = session.reads("request", statement).await;
         assert_eq!(read.scans, 0, "{statement} scans the table");
         assert!(read.rows_by_index < 100, "{statement}: {read:?}");
@@ -428,9 +400,7 @@ async fn what_an_application_refers_to_stays_and_keeps_no_other() {
     let found = session.texts(VIOLATIONS).await.join("\n");
     assert!(found.contains("request_passed_over"), "{found}");
 
-    session
-        .execute("delete from public.orders; update tidegate.passed_over set retry_at = now()")
-        .await;
+    session.execute("delete from public.orders; update tidegate.passed_over set retry_at = now()").await;
     retain().await;
     assert!(kept(&mut session).await.is_empty());
     assert_eq!(session.texts("select from tidegate.passed_over").await, NOTHING);

@@ -38,20 +38,13 @@ async fn every_configured_time_is_kept_as_hours() {
         .execute("select tidegate.config_set_many('{\"direct.retention\": \"1 month\", \"direct.tx.dedup_window\": \"30 days\"}')")
         .await;
     assert_eq!(
-        session
-            .texts("select value, default_value from tidegate.config_get('direct.retention')")
-            .await,
+        session.texts("select value, default_value from tidegate.config_get('direct.retention')").await,
         ["30 days "]
     );
     // A window of a month is one of 30 days: its key goes no later than its request.
-    let window = session
-        .attempt("select tidegate.config_set('direct.tx.dedup_window', '1 month 1 second')")
-        .await
-        .unwrap_err();
-    assert!(
-        window.1.contains("retention 720:00:00 < dedup_window 720:00:01"),
-        "{window:?}"
-    );
+    let window =
+        session.attempt("select tidegate.config_set('direct.tx.dedup_window', '1 month 1 second')").await.unwrap_err();
+    assert!(window.1.contains("retention 720:00:00 < dedup_window 720:00:01"), "{window:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +69,7 @@ async fn no_statement_adds_a_calendar_s_day() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_committed_after_its_deadline_ends() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.kind set deadline = '1 second', readiness_timeout = '1 second'")
-        .await;
+    database.execute("update tidegate.kind set deadline = '1 second', readiness_timeout = '1 second'").await;
     let sweep = async |minutes: i32| {
         // So many minutes later; another transaction begins at each.
         database
@@ -97,8 +88,7 @@ async fn a_request_that_is_committed_after_its_deadline_ends() {
     };
     sweep(2).await;
     let mut open = Session::begin(&database).await;
-    open.execute("select tidegate.submit('direct', '{}'); select tidegate.submit('public_decrypt', '{}')")
-        .await;
+    open.execute("select tidegate.submit('direct', '{}'); select tidegate.submit('public_decrypt', '{}')").await;
     for _ in 0..3 {
         open.execute(
             "update tidegate.request set deadline_at = deadline_at - interval '2 minutes',
@@ -138,15 +128,9 @@ async fn an_early_response_outlives_shorter_deadlines() {
     session.execute("select tidegate.sweep_inbox()").await;
     assert_eq!(session.text("select count(*) from tidegate.response_inbox").await, "1");
     session
-        .execute(&format!(
-            "select tidegate.settle_receipt(array['{}'::tidegate.lease], array['r'])",
-            held[0].lease
-        ))
+        .execute(&format!("select tidegate.settle_receipt(array['{}'::tidegate.lease], array['r'])", held[0].lease))
         .await;
-    assert_eq!(
-        session.text("select req_status from tidegate.request").await,
-        "completed"
-    );
+    assert_eq!(session.text("select req_status from tidegate.request").await, "completed");
 
     // No request can have it any more.
     session.execute("select tidegate.respond('1', reference => 's')").await;
@@ -164,13 +148,10 @@ async fn an_early_response_outlives_shorter_deadlines() {
 async fn a_day_whose_first_rows_were_early_gets_its_partition() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    let today = session
-        .text("select to_char(tidegate.clock() at time zone 'UTC', '\"stored_event_\"YYYY_MM_DD')")
-        .await;
+    let today =
+        session.text("select to_char(tidegate.clock() at time zone 'UTC', '\"stored_event_\"YYYY_MM_DD')").await;
     session
-        .execute(&format!(
-            "drop table if exists tidegate.{today}; select tidegate.submit_batch('direct', '{{1,2}}')"
-        ))
+        .execute(&format!("drop table if exists tidegate.{today}; select tidegate.submit_batch('direct', '{{1,2}}')"))
         .await;
     // Of a worker that claims and settles: stored, and not in the row.
     let held = session.claim("tx", 2).await;
@@ -190,8 +171,5 @@ async fn a_day_whose_first_rows_were_early_gets_its_partition() {
     assert!(made.contains(&today), "{made:?}");
     assert_eq!(session.text(strays).await, "0");
     assert_eq!(session.texts(history).await, before);
-    assert_eq!(
-        session.texts("select name from tidegate.invariant_violation").await,
-        NOTHING
-    );
+    assert_eq!(session.texts("select name from tidegate.invariant_violation").await, NOTHING);
 }

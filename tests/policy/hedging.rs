@@ -37,12 +37,7 @@ struct SlowAtFirst {
 
 impl SlowAtFirst {
     fn new() -> Self {
-        Self {
-            calls: Arc::default(),
-            begun: Arc::default(),
-            dropped: Arc::default(),
-            go: Arc::new(Semaphore::new(0)),
-        }
+        Self { calls: Arc::default(), begun: Arc::default(), dropped: Arc::default(), go: Arc::new(Semaphore::new(0)) }
     }
 
     async fn call(&self, request: &Request) {
@@ -92,20 +87,12 @@ impl Transact for SlowAtFirst {
 
     async fn send(&self, request: &Request) -> Sent {
         self.call(request).await;
-        Sent::Receipt(Receipt {
-            reference: Some(format!("ref-{}", request.id)),
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: Some(format!("ref-{}", request.id)), response: Some(json!({}).into()) })
     }
 }
 
 fn counted_in(metrics: &Metrics) -> WorkerOptions {
-    WorkerOptions {
-        metrics: metrics.clone(),
-        batch: 500,
-        concurrency: 500,
-        ..WorkerOptions::default()
-    }
+    WorkerOptions { metrics: metrics.clone(), batch: 500, concurrency: 500, ..WorkerOptions::default() }
 }
 
 /// Hedges that settles have reported.
@@ -128,9 +115,7 @@ async fn the_first_answer_settles_and_the_slow_call_is_dropped() {
         )
         .await;
     let (checks, sends) = (SlowAtFirst::new(), SlowAtFirst::new());
-    let stages = all_stages()
-        .readiness("public_decrypt", checks.clone())
-        .transact("direct", sends.clone());
+    let stages = all_stages().readiness("public_decrypt", checks.clone()).transact("direct", sends.clone());
     let metrics = Metrics::new();
     let running = Running::start(&database.store, stages, counted_in(&metrics));
 
@@ -168,16 +153,10 @@ async fn hedges_stay_within_their_share_of_the_calls() {
     }
     let hedges = || sample(&metrics, "tidegate_worker_hedges_total{queue=\"tx\"}");
 
-    eventually("every call has begun, and some are hedged", || async {
-        sends.calls() > 300 && hedges() > 0.0
-    })
-    .await;
+    eventually("every call has begun, and some are hedged", || async { sends.calls() > 300 && hedges() > 0.0 }).await;
     sends.go.add_permits(Semaphore::MAX_PERMITS / 2);
     eventually("all complete", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status = 'completed'")
-            .await
-            == 300
+        database.number("select count(*) from tidegate.request where req_status = 'completed'").await == 300
     })
     .await;
     running.stop().await;
@@ -203,9 +182,7 @@ async fn a_stage_that_is_not_safe_to_hedge_is_never_called_twice() {
         )
         .await;
     let (unsafe_sends, safe_sends) = (SlowAtFirst::new(), SlowAtFirst::new());
-    let stages = all_stages()
-        .transact("direct", unsafe_sends.clone())
-        .transact("input_proof", safe_sends.clone());
+    let stages = all_stages().transact("direct", unsafe_sends.clone()).transact("input_proof", safe_sends.clone());
     let running = Running::start(&database.store, stages, WorkerOptions::default());
 
     let slow = database.submit("direct").await;
@@ -242,10 +219,7 @@ async fn hedged_sends_keep_the_rate_limit() {
     let running = Running::start(&database.store, stages, WorkerOptions::default());
 
     eventually("all complete", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status = 'completed'")
-            .await
-            == 20
+        database.number("select count(*) from tidegate.request where req_status = 'completed'").await == 20
     })
     .await;
     running.stop().await;
@@ -253,10 +227,7 @@ async fn hedged_sends_keep_the_rate_limit() {
     assert_eq!(sends.calls(), 40);
     let begun = sends.begun.lock().unwrap();
     let in_a_second = |from: Instant| {
-        begun
-            .iter()
-            .filter(|at| **at >= from && at.duration_since(from) < Duration::from_secs(1))
-            .count()
+        begun.iter().filter(|at| **at >= from && at.duration_since(from) < Duration::from_secs(1)).count()
     };
     let most = begun.iter().map(|from| in_a_second(*from)).max();
     // The rate, the burst, and one that fifty milliseconds of lateness may move. A slot is longer than a starved machine
@@ -270,17 +241,9 @@ async fn senseless_numbers_of_hedges_do_not_keep_a_settle_from_its_work() {
     submit_many(&database, "direct", 2).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 2).await;
-    session
-        .execute(&settle(
-            "settle_receipt",
-            &held,
-            "null, null, '{-5}', array_fill(2147483647, array[2])",
-        ))
-        .await;
+    session.execute(&settle("settle_receipt", &held, "null, null, '{-5}', array_fill(2147483647, array[2])")).await;
     assert_eq!(
-        database
-            .value("select count(*) from tidegate.request where req_status = 'receipt_received'")
-            .await,
+        database.value("select count(*) from tidegate.request where req_status = 'receipt_received'").await,
         "2"
     );
 }

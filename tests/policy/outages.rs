@@ -67,15 +67,8 @@ impl Transact for Downstream {
 
     async fn send(&self, _: &Request) -> Sent {
         match self.fault().await {
-            None => Sent::Receipt(Receipt {
-                reference: None,
-                response: Some(json!({}).into()),
-            }),
-            Some((error, may_have_left)) => Sent::Retry {
-                error,
-                after: None,
-                may_have_left,
-            },
+            None => Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) }),
+            Some((error, may_have_left)) => Sent::Retry { error, after: None, may_have_left },
         }
     }
 
@@ -97,15 +90,8 @@ async fn survives(away: Away) {
              values ('brief', 'direct', 'tx', 1, 1, '12 s', '12 s')",
         )
         .await;
-    let downstream = Downstream {
-        away,
-        back: Arc::default(),
-        calls: Arc::default(),
-    };
-    let options = WorkerOptions {
-        queues: vec!["tx".to_owned()],
-        ..WorkerOptions::default()
-    };
+    let downstream = Downstream { away, back: Arc::default(), calls: Arc::default() };
+    let options = WorkerOptions { queues: vec!["tx".to_owned()], ..WorkerOptions::default() };
     let stages = Stages::new().transact("brief", downstream.clone());
     let worker = Running::start(&database.store, stages, options);
     submit_many(&database, "brief", 50).await;
@@ -131,9 +117,7 @@ async fn survives(away: Away) {
             == 50
     })
     .await;
-    let ends = database
-        .column("select cause || ' ' || count(*) from tidegate.request group by cause")
-        .await;
+    let ends = database.column("select cause || ' ' || count(*) from tidegate.request group by cause").await;
     assert_eq!(ends, ["receipt 50"], "{away:?}");
     worker.stop().await;
 }
@@ -163,34 +147,19 @@ async fn checks_that_fail_for_half_their_time_lose_nothing() {
              values ('brief', 'decrypt', 'readiness', 'tx', 1, 1, 1, '32 s', '8 s')",
         )
         .await;
-    let downstream = Downstream {
-        away: Away::Answers503,
-        back: Arc::default(),
-        calls: Arc::default(),
-    };
-    let options = WorkerOptions {
-        queues: vec!["readiness".to_owned()],
-        ..WorkerOptions::default()
-    };
+    let downstream = Downstream { away: Away::Answers503, back: Arc::default(), calls: Arc::default() };
+    let options = WorkerOptions { queues: vec!["readiness".to_owned()], ..WorkerOptions::default() };
     let stages = Stages::new().readiness("brief", downstream.clone());
     let worker = Running::start(&database.store, stages, options);
     submit_many(&database, "brief", 20).await;
     let waited = tokio::time::Instant::now();
-    eventually("half the time has passed", || async {
-        waited.elapsed() >= Duration::from_secs(4)
-    })
-    .await;
+    eventually("half the time has passed", || async { waited.elapsed() >= Duration::from_secs(4) }).await;
     downstream.back.store(true, Ordering::SeqCst);
     eventually("all have passed", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status <> 'queued'")
-            .await
-            == 20
+        database.number("select count(*) from tidegate.request where req_status <> 'queued'").await == 20
     })
     .await;
-    let ends = database
-        .column("select cause || ' ' || count(*) from tidegate.request group by cause")
-        .await;
+    let ends = database.column("select cause || ' ' || count(*) from tidegate.request group by cause").await;
     assert_eq!(ends, ["readiness_passed 20"]);
     worker.stop().await;
 }

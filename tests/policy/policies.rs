@@ -19,15 +19,11 @@ const INEQUALITY: &str = "W_retry ≤ deadline − margin does not hold: attempt
 async fn a_policy_over_its_budget_is_refused_with_the_inequality_by_every_door() {
     let database = TestDatabase::new().await.with_short_policies().await;
 
-    let refusal = database
-        .refused("update tidegate.policy set attempts = 20 where kind = 'direct'")
-        .await;
+    let refusal = database.refused("update tidegate.policy set attempts = 20 where kind = 'direct'").await;
     assert_eq!(refusal.code, "TG013");
     assert!(refusal.message.contains(INEQUALITY), "{}", refusal.message);
 
-    let refusal = database
-        .refused("select tidegate.config_set('direct.tx.attempts', '20')")
-        .await;
+    let refusal = database.refused("select tidegate.config_set('direct.tx.attempts', '20')").await;
     assert_eq!(refusal.code, "TG013");
     assert!(refusal.message.contains(INEQUALITY), "{}", refusal.message);
 
@@ -41,12 +37,7 @@ async fn a_policy_over_its_budget_is_refused_with_the_inequality_by_every_door()
     assert!(refused.body["detail"].as_str().unwrap().contains(INEQUALITY));
 
     // Values that fit together may change together, and a refused change has changed no value.
-    assert_eq!(
-        database
-            .value("select attempts from tidegate.policy where kind = 'direct'")
-            .await,
-        "5"
-    );
+    assert_eq!(database.value("select attempts from tidegate.policy where kind = 'direct'").await, "5");
     database
         .execute(
             "select from tidegate.config_set_many('{\"direct.tx.attempts\": 20, \"direct.tx.timeout_ms\": 1000,
@@ -105,9 +96,7 @@ async fn a_kinds_deadline_holds_its_stages_one_after_the_other() {
         .await;
     assert_eq!(refusal.code, "TG013");
     assert!(
-        refusal
-            .message
-            .contains("536628.90625 (readiness) + 58500 (tx) = 595128.90625 > 595000 ms"),
+        refusal.message.contains("536628.90625 (readiness) + 58500 (tx) = 595128.90625 > 595000 ms"),
         "{}",
         refusal.message
     );
@@ -123,9 +112,7 @@ async fn a_kinds_deadline_holds_its_stages_one_after_the_other() {
              commit",
         )
         .await;
-    let refusal = database
-        .refused("select tidegate.config_set('user_decrypt.deadline', '4')")
-        .await;
+    let refusal = database.refused("select tidegate.config_set('user_decrypt.deadline', '4')").await;
     assert_eq!(refusal.code, "TG013");
 }
 
@@ -163,16 +150,12 @@ async fn no_call_may_take_longer_than_the_latency_target_of_its_kind() {
     assert!(refused.detail().contains(target), "{refused:?}");
 
     // Each stage counts.
-    let refusal = database
-        .refused("update tidegate.kind set slo_p99_ms = 4999 where name = 'public_decrypt'")
-        .await;
+    let refusal = database.refused("update tidegate.kind set slo_p99_ms = 4999 where name = 'public_decrypt'").await;
     let both = "5000 (readiness), 10000 (tx) > 4999 ms";
     assert!(refusal.message.contains(both), "{}", refusal.message);
 
     // A timeout at the target is within it; then none may be set above it, and both may change together.
-    database
-        .execute("update tidegate.kind set slo_p99_ms = 10000 where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set slo_p99_ms = 10000 where name = 'direct'").await;
     let longer = "update tidegate.policy set timeout_ms = 10001 where kind = 'direct'";
     let refusal = database.refused(longer).await;
     assert_eq!(refusal.code, "TG013");
@@ -180,11 +163,7 @@ async fn no_call_may_take_longer_than_the_latency_target_of_its_kind() {
     database
         .execute("select tidegate.config_set_many('{\"direct.slo_p99_ms\": 2000, \"direct.tx.timeout_ms\": 2000}')")
         .await;
-    database
-        .execute(&format!(
-            "select tidegate.config_set('direct.slo_p99_ms', 'none'); {longer}"
-        ))
-        .await;
+    database.execute(&format!("select tidegate.config_set('direct.slo_p99_ms', 'none'); {longer}")).await;
 
     // A kind that comes with a target comes with policies that fit.
     for target in [1, 300, 7000] {
@@ -206,15 +185,9 @@ async fn no_call_may_take_longer_than_the_latency_target_of_its_kind() {
 async fn a_policy_against_its_semantics_is_refused() {
     let database = TestDatabase::new().await;
     for (change, words) in [
-        (
-            "semantics = 'at_most_once', hedge_safe = true, hedge_max = 1",
-            "at_most_once",
-        ),
+        ("semantics = 'at_most_once', hedge_safe = true, hedge_max = 1", "at_most_once"),
         ("retry_on = '{5xx,timeouts}'", "timeouts, which is close to a class"),
-        (
-            "retry_on = '{5xx,unauthorised}'",
-            "throttled, unauthorized, 5xx and other",
-        ),
+        ("retry_on = '{5xx,unauthorised}'", "throttled, unauthorized, 5xx and other"),
         ("retry_on = '{connections}'", "the classes are timeout, connect"),
         ("retry_on = '{5xx,404}'", "404"),
         ("retry_on = '{4xx}'", "4xx"),
@@ -228,16 +201,12 @@ async fn a_policy_against_its_semantics_is_refused() {
         ("retry_on = '{5xx,!mine}'", "!mine"),
         ("retry_on = '{other,!}'", "!,"),
     ] {
-        let refusal = database
-            .refused(&format!("update tidegate.policy set {change} where kind = 'direct'"))
-            .await;
+        let refusal = database.refused(&format!("update tidegate.policy set {change} where kind = 'direct'")).await;
         assert_eq!(refusal.code, "TG013", "{change}");
         assert!(refusal.message.contains(words), "{}", refusal.message);
     }
     // A 429 is no refusal: it is retried.
-    database
-        .execute("update tidegate.policy set retry_on = '{429,connect}' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set retry_on = '{429,connect}' where kind = 'direct'").await;
 }
 
 /// The state of a request whose first send ends with `error`.
@@ -257,11 +226,7 @@ async fn after(database: &TestDatabase, error: &str, more: &str) -> String {
              from tidegate.request as r left join pgmq.q_tx as m on m.msg_id = r.msg_id where r.id = '{id}'"
         ))
         .await;
-    session
-        .execute(&format!(
-            "select from tidegate.cancel('{id}') where '{became}' like 'processing%'"
-        ))
-        .await;
+    session.execute(&format!("select from tidegate.cancel('{id}') where '{became}' like 'processing%'")).await;
     became
 }
 
@@ -285,11 +250,7 @@ async fn only_what_may_succeed_is_sent_again() {
         ("theirs", false, "failure rejected theirs"),
     ] {
         let json = format!(r#"{{"code": "{error}", "message": "so it is", "retryable": true}}"#);
-        assert_eq!(
-            after(&database, &json, &format!(", null, array[{left}]")).await,
-            becomes,
-            "{error}"
-        );
+        assert_eq!(after(&database, &json, &format!(", null, array[{left}]")).await, becomes, "{error}");
     }
     assert_eq!(
         after(&database, "{}", "").await,
@@ -318,11 +279,7 @@ async fn a_code_that_is_excluded_is_not_sent_again_though_its_class_is_listed() 
         ("mine", false, "failure rejected mine"),
     ] {
         let json = format!(r#"{{"code": "{error}", "message": "so it is", "retryable": true}}"#);
-        assert_eq!(
-            after(&database, &json, &format!(", null, array[{left}]")).await,
-            becomes,
-            "{error}"
-        );
+        assert_eq!(after(&database, &json, &format!(", null, array[{left}]")).await, becomes, "{error}");
     }
 
     // Checks go by the same words.
@@ -344,9 +301,7 @@ async fn a_code_that_is_excluded_is_not_sent_again_though_its_class_is_listed() 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
-    database
-        .execute("update tidegate.policy set base_ms = 7000, factor = 1, jitter_ms = 0")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 7000, factor = 1, jitter_ms = 0").await;
     let busy = r#"{"code": "http_503", "message": "busy"}"#;
     for (wish, becomes) in [
         ("null::interval", "processing send_retried http_503 in 7"),
@@ -360,26 +315,12 @@ async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
         ("'118 s'::interval", "processing send_retried http_503 in 99"),
         ("'100000 days'::interval", "processing send_retried http_503 in 99"),
     ] {
-        assert_eq!(
-            after(&database, busy, &format!(", array[{wish}]")).await,
-            becomes,
-            "{wish}"
-        );
+        assert_eq!(after(&database, busy, &format!(", array[{wish}]")).await, becomes, "{wish}");
     }
-    database
-        .execute("update tidegate.policy set deadline_ms = 2000000 where stage = 'tx'")
-        .await;
-    assert_eq!(
-        after(&database, busy, ", array['1000 s'::interval]").await,
-        "processing send_retried http_503 in 1000"
-    );
-    database
-        .execute("update tidegate.policy set respect_retry_after = false where stage = 'tx'")
-        .await;
-    assert_eq!(
-        after(&database, busy, ", array['33 s'::interval]").await,
-        "processing send_retried http_503 in 7"
-    );
+    database.execute("update tidegate.policy set deadline_ms = 2000000 where stage = 'tx'").await;
+    assert_eq!(after(&database, busy, ", array['1000 s'::interval]").await, "processing send_retried http_503 in 1000");
+    database.execute("update tidegate.policy set respect_retry_after = false where stage = 'tx'").await;
+    assert_eq!(after(&database, busy, ", array['33 s'::interval]").await, "processing send_retried http_503 in 7");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -388,15 +329,9 @@ async fn an_attempt_goes_by_the_version_that_was_in_force_when_it_began() {
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 1).await;
-    database
-        .execute("update tidegate.policy set attempts = 1 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 1 where kind = 'direct'").await;
     // Under the new policy it was the last one, under its own the first of five.
-    let settle = settle(
-        "settle_retry",
-        &held,
-        r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#,
-    );
+    let settle = settle("settle_retry", &held, r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#);
     session.execute(&settle).await;
     assert_eq!(database.status(held[0].id).await, "processing");
     let versions = database
@@ -425,10 +360,7 @@ async fn lengthened_backoffs_take_no_attempt_away() {
     }
     let held = session.claim("tx", 1).await;
     session.execute(&settle("settle_retry", &held, again)).await;
-    assert_eq!(
-        database.causes(held[0].id).await.last().map(String::as_str),
-        Some("attempts_exhausted")
-    );
+    assert_eq!(database.causes(held[0].id).await.last().map(String::as_str), Some("attempts_exhausted"));
 }
 
 /// What waits for its next attempt is due.
@@ -526,19 +458,14 @@ async fn what_certainly_did_not_leave_uses_no_attempt() {
         ))
         .await;
     session.execute(&settle("settle_retry", &held, &refused(false))).await;
-    assert_eq!(
-        database.causes(held[0].id).await.last().map(String::as_str),
-        Some("deadline_exceeded")
-    );
+    assert_eq!(database.causes(held[0].id).await.last().map(String::as_str), Some("deadline_exceeded"));
     assert_eq!(database.violations().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
-    database
-        .execute("update tidegate.policy set attempts = 3 where stage = 'readiness'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 3 where stage = 'readiness'").await;
     submit_many(&database, "public_decrypt", 1).await;
     let mut session = Session::open(&database).await;
     let mut check = async |error: &str| {
@@ -594,10 +521,8 @@ async fn failing_checks_have_the_time_of_their_policy_and_waiting_ones_that_of_t
             .await;
         session.execute(&settle("settle_snooze", &held, answer)).await;
         assert_eq!(database.status(held[0].id).await, becomes, "{since} {answer}");
-        let failing = format!(
-            "select checks_failing_since is not null from tidegate.request where id = '{}'",
-            held[0].id
-        );
+        let failing =
+            format!("select checks_failing_since is not null from tidegate.request where id = '{}'", held[0].id);
         let failing = database.value(&failing).await == "t";
         assert_eq!(failing, answer == failed, "{since} {answer}");
     }
@@ -615,9 +540,7 @@ async fn a_call_lasts_no_longer_than_its_request() {
         )
         .await;
     submit_many(&database, "direct", 1).await;
-    let timeout = database
-        .number("select timeout_ms from tidegate.claim_tx('tx', 'w', 1, '30 s')")
-        .await;
+    let timeout = database.number("select timeout_ms from tidegate.claim_tx('tx', 'w', 1, '30 s')").await;
     assert!((1..10_000).contains(&timeout), "{timeout}");
 }
 
@@ -661,14 +584,7 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
     assert_eq!(database.value(&adjust("43 s")).await, "0", "as far as it goes");
 
     for (after, stretch) in [("75 s", "4"), ("86 s", "2"), ("97 s", "1")] {
-        calls(
-            &database,
-            &format!("clock_timestamp() + interval '{after}' - interval '1 s'"),
-            100,
-            1,
-            0,
-        )
-        .await;
+        calls(&database, &format!("clock_timestamp() + interval '{after}' - interval '1 s'"), 100, 1, 0).await;
         assert_eq!(database.value(&adjust(after)).await, "1", "{after}");
         assert!(in_force(&database).await.starts_with(&format!("{stretch} ")), "{after}");
     }
@@ -706,33 +622,19 @@ async fn timeouts_lengthen_backoffs_too_and_few_calls_tell_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_congested_queue_has_longer_backoffs_until_it_passes() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
-    database
-        .execute("update tidegate.gate set high_water = 30, low_water = 15 where queue = 'tx'")
-        .await;
+    database.execute("update tidegate.gate set high_water = 30, low_water = 15 where queue = 'tx'").await;
     submit_many(&database, "direct", 30).await;
     database.execute("select tidegate.gates_evaluate()").await;
-    assert_eq!(
-        database.value("select tidegate.adjust_policies()").await,
-        "4",
-        "every kind of the queue"
-    );
+    assert_eq!(database.value("select tidegate.adjust_policies()").await, "4", "every kind of the queue");
     assert_eq!(in_force(&database).await, "1 true 5 1000 60000");
 
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 20).await;
-    session
-        .execute(&settle(
-            "settle_receipt",
-            &held,
-            "null, array_fill('1'::jsonb, array[20])",
-        ))
-        .await;
+    session.execute(&settle("settle_receipt", &held, "null, array_fill('1'::jsonb, array[20])")).await;
     assert_eq!(database.value("select tidegate.adjust_policies()").await, "4");
     assert_eq!(in_force(&database).await, "1 false 5 500 30000");
     assert_eq!(
-        database
-            .column("select cause from tidegate.policy_change where kind = 'direct' order by id")
-            .await,
+        database.column("select cause from tidegate.policy_change where kind = 'direct' order by id").await,
         ["declared", "declared", "congestion", "recovered"]
     );
 }
@@ -740,9 +642,7 @@ async fn a_congested_queue_has_longer_backoffs_until_it_passes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn as_much_coming_as_may_leave_is_congestion_even_below_the_mark() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
-    database
-        .execute("update tidegate.queue set per_seconds = 2 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 2 where name = 'tx'").await;
     let adjust = |after: &str| format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')");
     database.execute(&adjust("0 s")).await;
     submit_many(&database, "direct", 25).await;
@@ -761,27 +661,14 @@ async fn a_percentile_timeout_follows_the_latencies_below_the_declared_bound() {
     let now = "select timeout_ms || ' ' || coalesce(hedge_after_ms::text, 'none') from tidegate.policy_in_force where kind = 'direct'";
     assert_eq!(database.value(now).await, "10000 none");
     for second in 0..10 {
-        calls(
-            &database,
-            &format!("clock_timestamp() - interval '{second} s'"),
-            16,
-            0,
-            0,
-        )
-        .await;
+        calls(&database, &format!("clock_timestamp() - interval '{second} s'"), 16, 0, 0).await;
     }
-    database
-        .execute("select tidegate.fold_calls(); select tidegate.adjust_policies()")
-        .await;
+    database.execute("select tidegate.fold_calls(); select tidegate.adjust_policies()").await;
     assert_eq!(database.value(now).await, "60 20");
     // A longer backoff keeps the learned values; a lower bound does not.
-    database
-        .execute("update tidegate.policy set timeout_ms = 40 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_ms = 40 where kind = 'direct'").await;
     assert_eq!(database.value(now).await, "40 20");
-    database
-        .execute("delete from tidegate.call_second; select tidegate.adjust_policies()")
-        .await;
+    database.execute("delete from tidegate.call_second; select tidegate.adjust_policies()").await;
     assert_eq!(database.value(now).await, "40 none");
 }
 
@@ -799,11 +686,7 @@ async fn indicators_are_there_in_sql_under_both_names() {
         ))
         .await;
     session
-        .execute(&settle(
-            "settle_retry",
-            &held[3..],
-            r#"array['{"code": "timeout"}'::jsonb], null, null, array[900]"#,
-        ))
+        .execute(&settle("settle_retry", &held[3..], r#"array['{"code": "timeout"}'::jsonb], null, null, array[900]"#))
         .await;
     database
         .execute("insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 200, 1)")
@@ -815,9 +698,7 @@ async fn indicators_are_there_in_sql_under_both_names() {
     database.execute("select tidegate.fold_calls()").await;
     assert_eq!(database.value(shown).await, expected, "folded, it says the same");
     assert_eq!(
-        database
-            .column("select name || ' ' || trim_scale(value) from tidegate.sli_alias where kind = 'direct'")
-            .await,
+        database.column("select name || ' ' || trim_scale(value) from tidegate.sli_alias where kind = 'direct'").await,
         [
             "Threads.circuit.open_ratio 0",
             "Threads.dedup.drop_rate 0.005",

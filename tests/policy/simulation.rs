@@ -140,11 +140,7 @@ fn tails(p: f64, most: u32) -> (f64, f64) {
 fn deviation(attempts: u32, p_drop: f64) -> f64 {
     let share = |k: u32| {
         let reached = p_drop.powf(f64::from(k - 1));
-        if k == attempts {
-            reached
-        } else {
-            reached * (1.0 - p_drop)
-        }
+        if k == attempts { reached } else { reached * (1.0 - p_drop) }
     };
     let mean: f64 = (1..=attempts).map(|k| f64::from(k) * share(k)).sum();
     let square: f64 = (1..=attempts).map(|k| f64::from(k * k) * share(k)).sum();
@@ -191,11 +187,7 @@ async fn whatever_a_downstream_wishes_for_no_request_outlives_its_deadline() {
     let mut random = seeded("wishes");
     for _ in 0..2 {
         let policy = accepted_policy(&mut random);
-        let faults = Faults {
-            p_drop: 0.5,
-            silent: 0.3,
-            retry_after: true,
-        };
+        let faults = Faults { p_drop: 0.5, silent: 0.3, retry_after: true };
         let measured = simulate(&mut random, &policy, faults).await;
         assert!(measured.longest <= policy.budget(), "{policy:?}: {measured:?}");
     }

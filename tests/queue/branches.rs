@@ -43,9 +43,7 @@ async fn a_queue_is_served_by_sessions_that_were_there_before_it() {
 
     for queue in ["later", "other", "tx"] {
         let kind = if queue == "tx" { "direct" } else { queue };
-        earlier
-            .texts(&format!("select * from tidegate.submit('{kind}', '{{}}')"))
-            .await;
+        earlier.texts(&format!("select * from tidegate.submit('{kind}', '{{}}')")).await;
         assert_eq!(earlier.text(&served(queue)).await, "1", "{queue}");
     }
 
@@ -64,9 +62,7 @@ async fn a_queue_that_is_taken_back_leaves_no_branch() {
     session.execute(NEW).await;
     session.rollback().await;
     assert_eq!(session.texts(OUTDATED).await, NONE);
-    let branches = session
-        .text("select count(*) from pg_proc where prosrc like '%q_later%'")
-        .await;
+    let branches = session.text("select count(*) from pg_proc where prosrc like '%q_later%'").await;
     assert_eq!(branches, "0");
 }
 
@@ -86,24 +82,14 @@ async fn recover_builds_the_branches_again() {
              end $$",
         )
         .await;
-    let (code, said) = session
-        .attempt("select * from tidegate.submit('direct', '{}')")
-        .await
-        .unwrap_err();
+    let (code, said) = session.attempt("select * from tidegate.submit('direct', '{}')").await.unwrap_err();
     assert_eq!(code, "40001");
     assert_eq!(said, "queue \"tx\" is being made");
 
-    let repaired = session
-        .texts("select * from tidegate.recover_storage() as r order by r")
-        .await;
+    let repaired = session.texts("select * from tidegate.recover_storage() as r order by r").await;
     assert_eq!(repaired, ["readiness", "tx"]);
     assert_eq!(session.texts(OUTDATED).await, NONE);
-    assert_eq!(
-        session
-            .text("select outcome from tidegate.submit('direct', '{}')")
-            .await,
-        "accepted"
-    );
+    assert_eq!(session.text("select outcome from tidegate.submit('direct', '{}')").await, "accepted");
 }
 
 /// Calls functions while their tables are empty, and again when 20,000 requests of the kind wait in the queue.
@@ -132,9 +118,7 @@ async fn plans_are_kept(queue: &str, kind: &str, calls: &[&str]) {
     submit_many(&database, kind, 10_000).await;
     submit_many(&database, kind, 10_000).await;
     for statement in &all {
-        let read = session
-            .reads(&format!("q_{queue}|request|stored_event_[0-9_]+"), statement)
-            .await;
+        let read = session.reads(&format!("q_{queue}|request|stored_event_[0-9_]+"), statement).await;
         assert_eq!(read.scans, 0, "{statement} scans a table");
         assert!(read.rows_by_index < 12_000, "{statement}: {read:?}");
     }
@@ -185,9 +169,7 @@ async fn a_recovery_whose_plans_were_made_before_any_history_reads_it_by_an_inde
                 "select count(*) from tidegate.submit_batch('direct', array_fill('{{}}'::jsonb, array[{requests}]))"
             ))
             .await;
-        session
-            .texts("select count(*) from tidegate.claim_tx('tx', 'w', 500, '1 minute')")
-            .await;
+        session.texts("select count(*) from tidegate.claim_tx('tx', 'w', 500, '1 minute')").await;
         let read = session.reads("stored_event_[0-9_]+", recover).await;
         assert!(read.index_scans >= requests, "{read:?}");
         assert_eq!(read.scans, 0, "{read:?}");

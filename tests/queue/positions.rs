@@ -59,10 +59,8 @@ fn states() -> impl Strategy<Value = Vec<State>> {
 
 /// Submits requests of a kind to `queue` and puts their messages into the states given.
 fn fill(database: &Asked, kind: &str, queue: &str, states: &[State]) {
-    database.run(&format!(
-        "select tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{}]))",
-        states.len()
-    ));
+    database
+        .run(&format!("select tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{}]))", states.len()));
     let list: Vec<_> = states
         .iter()
         .enumerate()
@@ -122,10 +120,7 @@ fn any_mixture_of_messages_has_the_positions_of_a_count_by_hand() {
                 ))
             };
             prop_assert_eq!(&asked("tidegate.request_position(r.id)", ""), &expected);
-            prop_assert_eq!(
-                &asked("e.position", "join tidegate.request_eta as e using (id)"),
-                &expected
-            );
+            prop_assert_eq!(&asked("e.position", "join tidegate.request_eta as e using (id)"), &expected);
         }
         prop_assert_eq!(disagreements(&database), NO_ROWS);
         database.run("rollback");
@@ -190,58 +185,31 @@ fn the_view_of_all_requests_and_the_answer_for_one_agree_in_every_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
     let database = TestDatabase::new().await;
-    database
-        .execute("select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[101]))")
-        .await;
+    database.execute("select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[101]))").await;
     let last = "(select max(id::text)::uuid from tidegate.request where req_status = 'queued')";
     // p = 100 of C = 50, nothing in tx: 2 s + 4 s + 0.1 s, × 1.2.
     for (change, seconds) in [
         ("select", 8),
-        (
-            "update tidegate.queue set max_concurrency = 10 where name = 'readiness'",
-            17,
-        ),
-        (
-            "update tidegate.queue set max_concurrency = null where name = 'readiness'",
-            5,
-        ),
+        ("update tidegate.queue set max_concurrency = 10 where name = 'readiness'", 17),
+        ("update tidegate.queue set max_concurrency = null where name = 'readiness'", 5),
         ("update tidegate.kind set processing_ms = 6000", 8),
         ("update tidegate.kind set tx_confirmation_ms = 1000", 9),
         ("update tidegate.setting set safety_margin = 0", 7),
         ("update tidegate.setting set min_seconds = 40", 40),
-        (
-            "update tidegate.setting set max_seconds = 50; select tidegate.pause('tx')",
-            50,
-        ),
-        (
-            "select tidegate.pause('tx', false); select tidegate.pause('readiness')",
-            50,
-        ),
+        ("update tidegate.setting set max_seconds = 50; select tidegate.pause('tx')", 50),
+        ("select tidegate.pause('tx', false); select tidegate.pause('readiness')", 50),
         ("select tidegate.pause(paused => false)", 40),
         ("update tidegate.queue set per_seconds = 0 where name = 'tx'", 50),
-        (
-            "update tidegate.queue set per_seconds = 1, max_concurrency = null where name = 'tx'",
-            40,
-        ),
+        ("update tidegate.queue set per_seconds = 1, max_concurrency = null where name = 'tx'", 40),
     ] {
         database.execute(change).await;
-        assert_eq!(
-            database.number(&format!("tidegate.request_retry_after({last})")).await,
-            seconds,
-            "{change}"
-        );
+        assert_eq!(database.number(&format!("tidegate.request_retry_after({last})")).await, seconds, "{change}");
         // A newcomer is told by the same settings.
         let told = database
             .value("select id || ' ' || retry_after_seconds from tidegate.submit('public_decrypt', '{}')")
             .await;
         let (id, told) = told.split_once(' ').unwrap();
-        assert_eq!(
-            database
-                .value(&format!("select tidegate.request_retry_after('{id}')"))
-                .await,
-            told,
-            "{change}"
-        );
+        assert_eq!(database.value(&format!("select tidegate.request_retry_after('{id}')")).await, told, "{change}");
         database.execute(&format!("select tidegate.cancel('{id}')")).await;
     }
 }
@@ -265,9 +233,7 @@ async fn a_held_check_is_told_the_time_of_a_check_and_not_of_the_queue() {
 async fn a_request_of_a_kind_without_nominal_times_has_no_retry_after() {
     let database = TestDatabase::new().await;
     let id = database.submit("direct").await;
-    database
-        .execute("update tidegate.kind set processing_ms = null where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set processing_ms = null where name = 'direct'").await;
     let told = format!(
         "select concat_ws(' ', place, queue_position, retry_after_seconds) from tidegate.request_outlook('{id}')"
     );
@@ -277,12 +243,7 @@ async fn a_request_of_a_kind_without_nominal_times_has_no_retry_after() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_not_to_start_before_its_time_is_not_told_to_come_back_earlier() {
     let database = TestDatabase::new().await;
-    for (delay, least, most) in [
-        ("100.5 s", 95, 101),
-        ("2.5 s", 3, 3),
-        ("29 days", 300, 300),
-        ("-1 s", 3, 3),
-    ] {
+    for (delay, least, most) in [("100.5 s", 95, 101), ("2.5 s", 3, 3), ("29 days", 300, 300), ("-1 s", 3, 3)] {
         for kind in ["direct", "public_decrypt"] {
             let submit = format!(
                 "select id || ' ' || retry_after_seconds
@@ -290,37 +251,23 @@ async fn a_request_not_to_start_before_its_time_is_not_told_to_come_back_earlier
             );
             let told = database.value(&submit).await;
             let (id, told) = told.split_once(' ').unwrap();
-            let asked = database
-                .value(&format!("select tidegate.request_retry_after('{id}')"))
-                .await;
+            let asked = database.value(&format!("select tidegate.request_retry_after('{id}')")).await;
             let least = if kind == "direct" { least } else { least.max(5) };
             let most = if kind == "direct" { most } else { most.max(6) };
             for seconds in [told, &asked] {
                 let seconds: i32 = seconds.parse().unwrap();
                 assert!((least..=most).contains(&seconds), "{kind} in {delay}: {seconds}");
             }
-            database
-                .execute("select tidegate.cancel(id) from tidegate.request where finished_at is null")
-                .await;
+            database.execute("select tidegate.cancel(id) from tidegate.request where finished_at is null").await;
         }
     }
-    assert_eq!(
-        database
-            .number("(select count(*) from pgmq.q_tx) + (select count(*) from pgmq.q_readiness)")
-            .await,
-        0
-    );
+    assert_eq!(database.number("(select count(*) from pgmq.q_tx) + (select count(*) from pgmq.q_readiness)").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_request_has_no_place() {
     let database = TestDatabase::new().await;
-    assert_eq!(
-        database
-            .column("select id::text from tidegate.request_outlook(gen_random_uuid())")
-            .await,
-        NO_ROWS
-    );
+    assert_eq!(database.column("select id::text from tidegate.request_outlook(gen_random_uuid())").await, NO_ROWS);
     assert_eq!(
         database
             .value("select row(tidegate.request_position(gen_random_uuid()), tidegate.request_retry_after(null))::text")
@@ -338,11 +285,7 @@ async fn checks_that_pass_together_keep_their_order() {
     }
     // The rows lie in another order than their messages, and a plan may well go by the rows.
     for id in ids.iter().rev() {
-        database
-            .execute(&format!(
-                "update tidegate.request set submitter = 'ann' where id = '{id}'"
-            ))
-            .await;
+        database.execute(&format!("update tidegate.request set submitter = 'ann' where id = '{id}'")).await;
     }
     database.execute("analyze tidegate.request").await;
     let claims = database.claim_readiness(40).await;

@@ -16,20 +16,11 @@ async fn a_request_for_a_position_does_not_read_the_whole_queue() {
             .await;
         for id in ids {
             for (call, at_most) in [
-                (
-                    format!("select queue_position from tidegate.request_outlook('{id}')"),
-                    900,
-                ),
+                (format!("select queue_position from tidegate.request_outlook('{id}')"), 900),
                 (format!("select tidegate.request_position('{id}')"), 900),
                 (format!("select * from tidegate.request_eta where id = '{id}'"), 900),
-                (
-                    "select queue_position from tidegate.submit('direct', '{}')".to_owned(),
-                    900,
-                ),
-                (
-                    "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')".to_owned(),
-                    900,
-                ),
+                ("select queue_position from tidegate.submit('direct', '{}')".to_owned(), 900),
+                ("select retry_after_seconds from tidegate.submit('public_decrypt', '{}')".to_owned(), 900),
                 // Head, tail and one stretch in turn.
                 ("select tidegate.survey_queue('tx', 1)".to_owned(), 5 * 16384),
             ] {

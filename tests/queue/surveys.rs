@@ -170,9 +170,7 @@ async fn the_view_the_poll_the_position_and_the_submission_agree_at_depth() {
     let database = TestDatabase::deep().await;
     survey(&database).await;
 
-    let told = database
-        .value("select id || ' ' || queue_position from tidegate.submit('direct', '{}')")
-        .await;
+    let told = database.value("select id || ' ' || queue_position from tidegate.submit('direct', '{}')").await;
 
     assert_exact(&database).await;
     let (id, told) = told.split_once(' ').unwrap();
@@ -196,9 +194,7 @@ async fn the_view_the_poll_the_position_and_the_submission_agree_at_depth() {
 async fn a_decrypt_is_told_the_size_of_a_deep_tx_queue() {
     let database = TestDatabase::deep().await;
     survey(&database).await;
-    database
-        .execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'").await;
 
     // (40,000 / 1000 + 4.1 s) × 1.2.
     let told = "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')";
@@ -216,10 +212,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
         .execute("select tidegate.cancel(r.id) from tidegate.request as r where r.msg_id between 10001 and 11000")
         .await;
 
-    assert_eq!(
-        database.number(&format!("tidegate.request_position({last})")).await,
-        38_999
-    );
+    assert_eq!(database.number(&format!("tidegate.request_position({last})")).await, 38_999);
     let polled = format!("select queue_position from tidegate.request_outlook({last})");
     assert_eq!(database.number(&polled).await, 39_999);
 
@@ -231,10 +224,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
              update tidegate.queue_survey set waiting = 1",
         )
         .await;
-    assert_eq!(
-        database.number(&format!("tidegate.request_position({last})")).await,
-        38_999
-    );
+    assert_eq!(database.number(&format!("tidegate.request_position({last})")).await, 38_999);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -275,17 +265,9 @@ async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more
 async fn of_two_surveys_at_once_one_has_nothing_to_do() {
     let database = TestDatabase::deep().await;
     let mut first = Session::begin(&database).await;
-    assert_eq!(
-        first.text("select tidegate.survey_queue('tx')").await,
-        "3",
-        "every stretch was new"
-    );
+    assert_eq!(first.text("select tidegate.survey_queue('tx')").await, "3", "every stretch was new");
 
-    assert_eq!(
-        database.text("tidegate.survey_queue('tx')").await,
-        None,
-        "it does not wait for the other either"
-    );
+    assert_eq!(database.text("tidegate.survey_queue('tx')").await, None, "it does not wait for the other either");
     first.commit().await;
 
     assert_eq!(database.number("tidegate.survey_queue('tx')").await, 0);
@@ -305,9 +287,7 @@ async fn a_survey_that_is_killed_leaves_the_one_before() {
     let mut killed = Session::begin(&database).await;
     killed.texts("select tidegate.survey_queue('tx')").await;
     assert_ne!(killed.text(before).await, untouched, "it had something to write");
-    database
-        .execute(&format!("select pg_terminate_backend({}, 10000)", killed.pid))
-        .await;
+    database.execute(&format!("select pg_terminate_backend({}, 10000)", killed.pid)).await;
 
     assert_eq!(database.value(before).await, untouched);
     assert_exact(&database).await;
@@ -340,8 +320,7 @@ async fn a_transaction_that_stays_open_changes_no_position() {
 async fn a_submission_that_commits_late_is_counted_in_its_place() {
     let database = TestDatabase::deep().await;
     let mut late = Session::begin(&database).await;
-    late.texts("select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[700]))")
-        .await;
+    late.texts("select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[700]))").await;
     fill(&database, 2).await;
     survey(&database).await;
     assert_exact(&database).await;
@@ -366,9 +345,7 @@ async fn a_release_far_below_the_head_raises_every_later_position_by_one() {
         session.texts(&settle("settle_rejected", &held, "null")).await;
         session.texts("select tidegate.survey_queue('tx', 8)").await;
     }
-    let mark = database
-        .number("select pg_sequence_last_value('tidegate.watermark_tx')")
-        .await;
+    let mark = database.number("select pg_sequence_last_value('tidegate.watermark_tx')").await;
     assert!(mark > held[0].msg_id + 4000, "{mark}");
     let last = "select w.waiting
                 from (select max(msg_id) as msg_id from pgmq.q_tx) as m
@@ -386,9 +363,7 @@ async fn a_release_far_below_the_head_raises_every_later_position_by_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_that_come_due_far_below_the_mark_are_counted() {
     let database = TestDatabase::deep().await;
-    database
-        .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id <= 2000")
-        .await;
+    database.execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id <= 2000").await;
     let mut session = Session::open(&database).await;
     for _ in 0..4 {
         let held = session.claim("tx", 5000).await;
@@ -399,11 +374,7 @@ async fn thousands_that_come_due_far_below_the_mark_are_counted() {
 
     // First few of them, then all.
     for due in [300, 2000] {
-        database
-            .execute(&format!(
-                "update pgmq.q_tx set vt = clock_timestamp() where msg_id <= {due}"
-            ))
-            .await;
+        database.execute(&format!("update pgmq.q_tx set vt = clock_timestamp() where msg_id <= {due}")).await;
         for _ in 0..3 {
             database.execute("select tidegate.survey_queue('tx', 8)").await;
         }
@@ -414,9 +385,7 @@ async fn thousands_that_come_due_far_below_the_mark_are_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_waits_for_one_instant_is_counted_once_it_has_come() {
     let database = TestDatabase::deep().await;
-    database
-        .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour'")
-        .await;
+    database.execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour'").await;
     survey(&database).await;
     assert_exact(&database).await;
 
@@ -453,29 +422,17 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
     let mut surveyor = Session::begin(&database).await;
     assert_eq!(surveyor.text("select tidegate.survey_queue('extra')").await, "1");
     surveyor.execute("truncate pgmq.q_extra").await;
-    let removal = Session::open(&database)
-        .await
-        .start("delete from tidegate.queue where name = 'extra'");
+    let removal = Session::open(&database).await.start("delete from tidegate.queue where name = 'extra'");
     removal.until_blocked_by(&database, &surveyor).await;
     surveyor.commit().await;
     let (mut remover, _) = removal.finish().await;
 
     assert_eq!(rows(&database).await, 0);
-    let (code, message) = remover
-        .attempt("select tidegate.survey_queue('extra')")
-        .await
-        .unwrap_err();
+    let (code, message) = remover.attempt("select tidegate.survey_queue('extra')").await.unwrap_err();
+    assert_eq!((code.as_str(), message.as_str()), ("TG005", "there is no queue \"extra\""));
+    remover.execute("insert into tidegate.queue (name, stage) values ('extra', 'tx')").await;
     assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("TG005", "there is no queue \"extra\"")
-    );
-    remover
-        .execute("insert into tidegate.queue (name, stage) values ('extra', 'tx')")
-        .await;
-    assert_eq!(
-        remover
-            .text("select waiting from tidegate_internal.waiting_before('extra', '{null}', null)")
-            .await,
+        remover.text("select waiting from tidegate_internal.waiting_before('extra', '{null}', null)").await,
         "0"
     );
 }
@@ -522,8 +479,7 @@ async fn a_submission_behind_hundreds_is_told_what_claims_and_releases_have_left
 
     // Numbers that were drawn in vain, in a queue without a survey, are behind the head once it is claimed.
     let mut void = Session::begin(&database).await;
-    void.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[3000]))")
-        .await;
+    void.execute("select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[3000]))").await;
     void.rollback().await;
     let mut held = Vec::new();
     while held.len() < 2_004 {

@@ -25,9 +25,7 @@ async fn drain(session: &mut Session, batch: i32) {
 }
 
 async fn mark(database: &TestDatabase) -> i64 {
-    database
-        .number("select coalesce(pg_sequence_last_value('tidegate.watermark_tx'), 0)")
-        .await
+    database.number("select coalesce(pg_sequence_last_value('tidegate.watermark_tx'), 0)").await
 }
 
 fn ids(held: &[Held]) -> Vec<String> {
@@ -42,9 +40,7 @@ async fn a_message_given_back_below_the_mark_is_claimed_next() {
         ("settle_retry", "null, array[interval '-1 second']"),
     ] {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
-            .await;
+        database.execute("update tidegate.policy set base_ms = 0, jitter_ms = 0").await;
         let first = database.submit("direct").await;
         let mut holder = Session::open(&database).await;
         let held = holder.claim("tx", 1).await;
@@ -54,11 +50,7 @@ async fn a_message_given_back_below_the_mark_is_claimed_next() {
 
         assert_eq!(holder.texts(&settle(function, &held, more)).await, [first.to_string()]);
 
-        assert_eq!(
-            ids(&holder.claim("tx", 2).await),
-            [first.to_string(), behind.to_string()],
-            "{function}"
-        );
+        assert_eq!(ids(&holder.claim("tx", 2).await), [first.to_string(), behind.to_string()], "{function}");
         assert_eq!(database.violations().await, Vec::<String>::new());
     }
 }
@@ -71,9 +63,7 @@ async fn a_message_recovered_below_the_mark_is_claimed_next() {
     holder.claim("tx", 1).await;
     drive_up(&database).await;
 
-    holder
-        .texts("select reset from tidegate.recover(reset_all => true, force => true)")
-        .await;
+    holder.texts("select reset from tidegate.recover(reset_all => true, force => true)").await;
 
     assert_eq!(ids(&holder.claim("tx", 2).await), [first.to_string()]);
 }
@@ -86,9 +76,7 @@ async fn a_message_that_comes_due_below_the_mark_is_claimed_in_its_turn() {
     let mut holder = Session::open(&database).await;
     holder.claim("tx", 1).await;
     let held = holder.claim("tx", 1).await;
-    holder
-        .texts(&settle("settle_retry", &held, "null, array[interval '1 minute']"))
-        .await;
+    holder.texts(&settle("settle_retry", &held, "null, array[interval '1 minute']")).await;
     let delayed = holder
         .text("select id from tidegate.submit('direct', '{}', not_before => clock_timestamp() + interval '1 minute')")
         .await;
@@ -110,9 +98,7 @@ async fn a_message_that_comes_due_below_the_mark_is_claimed_in_its_turn() {
             found.extend(ids(&holder.claim("tx", 3).await));
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), all_found)
-        .await
-        .expect("they never came due");
+    tokio::time::timeout(Duration::from_secs(20), all_found).await.expect("they never came due");
     for id in [expired.to_string(), backing_off.to_string(), delayed] {
         assert!(found.contains(&id), "{id}");
     }
@@ -206,9 +192,8 @@ async fn the_mark_passes_no_number_whose_transaction_is_open() {
 async fn messages_that_commit_below_the_mark_are_found_and_counted_when_their_draw_has_ended() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
-    let found_late = late
-        .texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))")
-        .await;
+    let found_late =
+        late.texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))").await;
     drive_up(&database).await;
     assert!(drive_up(&database).await > 4000);
     database
@@ -222,16 +207,12 @@ async fn messages_that_commit_below_the_mark_are_found_and_counted_when_their_dr
 
     // Nothing but settings of sequences survives.
     let mut claiming = Session::begin(&database).await;
-    claiming
-        .execute("select tidegate_internal.watermark_advance('tx', 14111)")
-        .await;
+    claiming.execute("select tidegate_internal.watermark_advance('tx', 14111)").await;
     claiming.rollback().await;
     let mut session = Session::open(&database).await;
     let fill = "select id from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     assert_eq!(session.texts(fill).await.len(), 90);
-    let claimed = session
-        .texts("select id from tidegate.claim_tx('tx', 'w', 200, '1 minute', '{direct}')")
-        .await;
+    let claimed = session.texts("select id from tidegate.claim_tx('tx', 'w', 200, '1 minute', '{direct}')").await;
     assert_eq!(claimed.len(), 100);
     assert_eq!(claimed[..10], found_late[..]);
 }
@@ -243,18 +224,14 @@ async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     let mut late = Session::begin(&database).await;
     let id = late.text("select id from tidegate.submit('direct', '{}')").await;
     for _ in 0..3 {
-        database
-            .execute("select tidegate_internal.watermark_advance('tx', 3000)")
-            .await;
+        database.execute("select tidegate_internal.watermark_advance('tx', 3000)").await;
     }
     let ended = "select coalesce(pg_sequence_last_value('tidegate.ended_tx'), 0)";
     assert_eq!(database.number(ended).await, 0);
     late.commit().await;
     let mut session = Session::open(&database).await;
     assert_eq!(ids(&session.claim("tx", 1).await), [id]);
-    session
-        .texts("select tidegate_internal.watermark_advance('tx', 3000)")
-        .await;
+    session.texts("select tidegate_internal.watermark_advance('tx', 3000)").await;
     assert_eq!(database.number(ended).await, 1);
 }
 
@@ -293,9 +270,7 @@ async fn a_rescan_takes_nothing_from_a_live_holder_and_frees_a_hold_longer_than_
     assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "0");
 
     // The clock stepped back by an hour since these were taken.
-    session
-        .execute("update tidegate.claim set until = until + interval '1 hour'")
-        .await;
+    session.execute("update tidegate.claim set until = until + interval '1 hour'").await;
     assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "1");
     let again = session.claim("tx", 2).await;
     assert_eq!(ids(&again), ids(&held));
@@ -308,9 +283,7 @@ async fn a_rescan_takes_nothing_from_a_lease_that_begins_just_then() {
     let mut worker = Session::begin(&database).await;
     // The rescan is called, and stops at its first look at a table; this lease begins after that.
     worker.execute("lock table tidegate.queue").await;
-    let rescan = Session::open(&database)
-        .await
-        .start("select tidegate.rescan_queue('tx')");
+    let rescan = Session::open(&database).await.start("select tidegate.rescan_queue('tx')");
     rescan.until_blocked_by(&database, &worker).await;
     let held = worker.claim("tx", 1).await;
     worker.commit().await;

@@ -22,9 +22,7 @@ async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
             for _ in 0..30 {
                 session.texts("select examined from tidegate.recover(50)").await;
                 session.texts(RECOVER).await;
-                session
-                    .texts("select removed from tidegate.remove_stray_messages('tx')")
-                    .await;
+                session.texts("select removed from tidegate.remove_stray_messages('tx')").await;
             }
         }));
     }
@@ -100,12 +98,7 @@ async fn recovery_waits_for_nothing_that_is_sound() {
     assert_eq!(held[0].id, extended);
     let mut worker = Session::open(&database).await;
     let settle_moved = moved_and_claimed(&mut worker, moving).await;
-    worker
-        .texts(&format!(
-            "select e from tidegate.extend({}, '30 s') as e",
-            leases(&held)
-        ))
-        .await;
+    worker.texts(&format!("select e from tidegate.extend({}, '30 s') as e", leases(&held))).await;
 
     let mut operator = Session::open(&database).await;
     assert_eq!(operator.texts(RECOVER).await, ["2 0 0 0 0"]);
@@ -116,11 +109,7 @@ async fn recovery_waits_for_nothing_that_is_sound() {
         ["0", "0"]
     );
     worker.commit().await;
-    assert_eq!(
-        worker.texts(&settle_moved).await,
-        [moving.to_string()],
-        "its lease is live"
-    );
+    assert_eq!(worker.texts(&settle_moved).await, [moving.to_string()], "its lease is live");
     sound(&database).await;
 }
 
@@ -133,12 +122,7 @@ async fn a_claim_passes_over_a_lease_that_a_recovery_has_locked() {
     expire_leases(&database, "tx").await;
     worker.execute("begin").await;
     // The recovery has locked the claim, and waits for the row.
-    worker
-        .execute(&format!(
-            "select from tidegate.request where id = '{}' for update",
-            lost[0].id
-        ))
-        .await;
+    worker.execute(&format!("select from tidegate.request where id = '{}' for update", lost[0].id)).await;
     let recovery = Session::open(&database).await.start(RECOVER);
     recovery.until_blocked_by(&database, &worker).await;
     assert!(worker.claim("tx", 1).await.is_empty());
@@ -146,10 +130,7 @@ async fn a_claim_passes_over_a_lease_that_a_recovery_has_locked() {
 
     assert_eq!(recovery.finish().await.1, ["1 1 0 0 0"]);
     let held = worker.claim("tx", 1).await;
-    assert_eq!(
-        worker.texts(&settle("settle_receipt", &held, "")).await,
-        [id.to_string()]
-    );
+    assert_eq!(worker.texts(&settle("settle_receipt", &held, "")).await, [id.to_string()]);
     sound(&database).await;
 }
 
@@ -164,10 +145,7 @@ async fn recovery_leaves_alone_a_lease_that_is_being_extended() {
     assert_eq!(worker.texts(&extend).await.len(), 1);
     // Others still see the old end, and it passes.
     eventually("the lease would have run out", || async {
-        database
-            .value("select until <= clock_timestamp() from tidegate.claim")
-            .await
-            == "t"
+        database.value("select until <= clock_timestamp() from tidegate.claim").await == "t"
     })
     .await;
     let mut operator = Session::open(&database).await;
@@ -194,11 +172,7 @@ async fn an_old_holder_that_settles_during_a_recovery_moves_nothing() {
 
         let moved = settling.finish().await.1;
         assert_eq!(moved.len(), usize::from(!commits));
-        let expected = if commits {
-            "submitted claimed recovered"
-        } else {
-            "submitted claimed receipt"
-        };
+        let expected = if commits { "submitted claimed recovered" } else { "submitted claimed receipt" };
         assert_eq!(history(&database, id).await, expected);
         sound(&database).await;
     }
@@ -210,9 +184,8 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
     let mut first = a_bit_of_everything(&database).await;
     first.texts("select pgmq.purge_queue('tx')").await;
     // One number is taken, so that one request is renumbered too.
-    let taken = first
-        .text("select min(msg_id) from tidegate.request where req_status = 'processing' and queue = 'tx'")
-        .await;
+    let taken =
+        first.text("select min(msg_id) from tidegate.request where req_status = 'processing' and queue = 'tx'").await;
     first
         .execute(&format!(
             "insert into pgmq.q_tx (msg_id, vt, message) overriding system value values ({taken}, '-infinity', '[]')"
@@ -221,16 +194,12 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
     first.execute("begin").await;
     let done = first.text("select rebuilt, renumbered from tidegate.recover()").await;
     assert!(done.ends_with(" 1"), "{done}");
-    let second = Session::open(&database)
-        .await
-        .start("select rebuilt, renumbered from tidegate.recover()");
+    let second = Session::open(&database).await.start("select rebuilt, renumbered from tidegate.recover()");
     second.until_blocked_by(&database, &first).await;
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["0 0"]);
-    first
-        .texts("select removed from tidegate.remove_stray_messages('tx')")
-        .await;
+    first.texts("select removed from tidegate.remove_stray_messages('tx')").await;
     sound(&database).await;
 }
 
@@ -249,16 +218,10 @@ async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
         .await;
     // Both are the sweep's; recovery ends the second for another reason, and before the first.
     let mut holder = Session::begin(&database).await;
-    holder
-        .execute(&format!("select from tidegate.request where id = '{first}' for update"))
-        .await;
-    let sweep = Session::open(&database)
-        .await
-        .start("select expired from tidegate.expire_by_deadline()");
+    holder.execute(&format!("select from tidegate.request where id = '{first}' for update")).await;
+    let sweep = Session::open(&database).await.start("select expired from tidegate.expire_by_deadline()");
     sweep.until_blocked_by(&database, &holder).await;
-    let recovery = Session::open(&database)
-        .await
-        .start("select expired from tidegate.recover_deadlines()");
+    let recovery = Session::open(&database).await.start("select expired from tidegate.recover_deadlines()");
     until_blocked(&database, 2).await;
     holder.rollback().await;
 
@@ -277,16 +240,12 @@ async fn an_overdue_request_that_is_released_meanwhile_is_ended_without_waiting_
     database.submit("direct").await;
     let mut worker = Session::open(&database).await;
     let held = worker.claim("tx", 1).await;
-    database
-        .execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'")
-        .await;
+    database.execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'").await;
     let row = format!("select from tidegate.request where id = '{first}' for update");
     let mut holder = Session::begin(&database).await;
     holder.execute(&row).await;
     // It has locked the messages, and waits for the first row.
-    let recovery = Session::open(&database)
-        .await
-        .start("select expired from tidegate.recover_deadlines()");
+    let recovery = Session::open(&database).await.start("select expired from tidegate.recover_deadlines()");
     recovery.until_blocked_by(&database, &holder).await;
     worker.texts(&settle("release", &held, "")).await;
     // Another one finds the message that is back, and waits for the first row, too.
@@ -305,14 +264,9 @@ async fn an_overdue_request_that_is_released_meanwhile_is_ended_without_waiting_
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_past_different_deadlines_leave_their_quota_in_the_order_of_a_new_quota() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("select tidegate.quota_set(kind => 'public_decrypt', high_water => 1000)")
-        .await;
+    database.execute("select tidegate.quota_set(kind => 'public_decrypt', high_water => 1000)").await;
     // By their fates, the second one is ended first.
-    let (overdue, unready) = (
-        database.submit("public_decrypt").await,
-        database.submit("public_decrypt").await,
-    );
+    let (overdue, unready) = (database.submit("public_decrypt").await, database.submit("public_decrypt").await);
     for (column, id) in [("deadline_at", overdue), ("readiness_deadline_at", unready)] {
         database
             .execute(&format!(
@@ -323,9 +277,7 @@ async fn requests_past_different_deadlines_leave_their_quota_in_the_order_of_a_n
     let usage = |id| format!("select from tidegate.quota_usage where request_id = '{id}' for update");
     let mut other = Session::begin(&database).await;
     other.execute(&usage(overdue)).await;
-    let recovery = Session::open(&database)
-        .await
-        .start("select expired from tidegate.recover_deadlines()");
+    let recovery = Session::open(&database).await.start("select expired from tidegate.recover_deadlines()");
     recovery.until_blocked_by(&database, &other).await;
     other.execute(&usage(unready)).await;
     other.rollback().await;
@@ -340,9 +292,7 @@ async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
     let id = database.submit("direct").await;
     let mut caller = Session::begin(&database).await;
     // Between its look at the messages and its look at the requests.
-    caller
-        .execute("lock table tidegate.request in access exclusive mode")
-        .await;
+    caller.execute("lock table tidegate.request in access exclusive mode").await;
     let recovery = Session::open(&database)
         .await
         .start("select removed from tidegate.remove_stray_messages('tx', dry_run => true)");

@@ -25,13 +25,7 @@ async fn dump(session: &mut Session) -> Vec<String> {
         "tidegate.due_tx",
         "tidegate.pacing_tx",
     ] {
-        all.extend(
-            session
-                .texts(&format!(
-                    "select '{table}', row(t.*)::text from {table} as t order by 2"
-                ))
-                .await,
-        );
+        all.extend(session.texts(&format!("select '{table}', row(t.*)::text from {table} as t order by 2")).await);
     }
     all
 }
@@ -59,15 +53,9 @@ async fn live_leases_are_left_alone_and_lost_ones_reset() {
     }
     sound(&database).await;
     // Only the live holder may settle.
-    assert_eq!(
-        session.texts(&settle("settle_receipt", &held, "")).await,
-        [ids[0].to_string()]
-    );
+    assert_eq!(session.texts(&settle("settle_receipt", &held, "")).await, [ids[0].to_string()]);
     let again = session.claim("tx", 3).await;
-    assert_eq!(
-        again.iter().map(|held| (held.id, held.attempt)).collect::<Vec<_>>(),
-        [(ids[1], 2), (ids[2], 2)]
-    );
+    assert_eq!(again.iter().map(|held| (held.id, held.attempt)).collect::<Vec<_>>(), [(ids[1], 2), (ids[2], 2)]);
     assert_eq!(session.texts(RECOVER).await, ["2 0 0 0 0"]);
 }
 
@@ -78,12 +66,7 @@ async fn reset_all_takes_live_leases_too() {
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 1).await;
 
-    assert_eq!(
-        session
-            .texts("select reset from tidegate.recover(reset_all => true, force => true)")
-            .await,
-        ["1"]
-    );
+    assert_eq!(session.texts("select reset from tidegate.recover(reset_all => true, force => true)").await, ["1"]);
 
     assert_eq!(session.texts(&settle("settle_receipt", &held, "")).await, NOTHING);
     assert_eq!(session.claim("tx", 1).await[0].attempt, 2);
@@ -94,9 +77,7 @@ async fn reset_all_takes_live_leases_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_senders_of_at_most_once_kinds_end_as_outcome_unknown() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'").await;
     let ids = submit_many(&database, "direct", 4).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 3).await;
@@ -125,19 +106,10 @@ async fn a_request_moved_on_by_hand_gets_a_message_in_its_next_queue() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("public_decrypt").await;
     let mut session = Session::open(&database).await;
-    session
-        .execute(&format!(
-            "update tidegate.request set req_status = 'processing' where id = '{id}'"
-        ))
-        .await;
+    session.execute(&format!("update tidegate.request set req_status = 'processing' where id = '{id}'")).await;
 
     assert_eq!(session.texts(RECOVER).await, ["1 0 0 1 1"]);
-    assert_eq!(
-        session
-            .texts("select removed from tidegate.remove_stray_messages('readiness')")
-            .await,
-        ["1"]
-    );
+    assert_eq!(session.texts("select removed from tidegate.remove_stray_messages('readiness')").await, ["1"]);
 
     sound(&database).await;
     assert!(session.claim("readiness", 1).await.is_empty());
@@ -149,31 +121,15 @@ async fn a_dry_run_says_the_same_and_changes_nothing() {
     let database = TestDatabase::unlimited().await;
     let mut session = a_bit_of_everything(&database).await;
     session.texts("select pgmq.purge_queue('tx')").await;
-    session
-        .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '{}')")
-        .await;
+    session.execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '{}')").await;
     let before = dump(&mut session).await;
 
-    let dry = session
-        .texts("select examined, reset, ended, rebuilt, ids from tidegate.recover(dry_run => true)")
-        .await;
-    let strays = session
-        .texts("select removed from tidegate.remove_stray_messages('tx', dry_run => true)")
-        .await;
+    let dry = session.texts("select examined, reset, ended, rebuilt, ids from tidegate.recover(dry_run => true)").await;
+    let strays = session.texts("select removed from tidegate.remove_stray_messages('tx', dry_run => true)").await;
 
     assert_eq!(dump(&mut session).await, before);
-    assert_eq!(
-        session
-            .texts("select removed from tidegate.remove_stray_messages('tx')")
-            .await,
-        strays
-    );
-    assert_eq!(
-        session
-            .texts("select examined, reset, ended, rebuilt, ids from tidegate.recover()")
-            .await,
-        dry
-    );
+    assert_eq!(session.texts("select removed from tidegate.remove_stray_messages('tx')").await, strays);
+    assert_eq!(session.texts("select examined, reset, ended, rebuilt, ids from tidegate.recover()").await, dry);
     let recovered = dump(&mut session).await;
     assert_ne!(recovered, before);
 
@@ -189,12 +145,7 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
     session
         .texts("with gone as (delete from tidegate.claim) select pgmq.purge_queue('tx'), pgmq.purge_queue('readiness')")
         .await;
-    assert_eq!(
-        session
-            .texts("select examined, rebuilt from tidegate.recover(kind => 'input_proof')")
-            .await,
-        ["2 2"]
-    );
+    assert_eq!(session.texts("select examined, rebuilt from tidegate.recover(kind => 'input_proof')").await, ["2 2"]);
 
     let (mut examined, mut ids, mut after) = (0, Vec::new(), "null".to_owned());
     loop {
@@ -246,21 +197,12 @@ async fn a_row_that_names_an_unknown_queue_does_not_keep_others_from_recovery() 
 async fn resetting_everything_is_refused_while_live_leases_exist_unless_it_is_forced() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
-    database
-        .execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')")
-        .await;
+    database.execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')").await;
 
-    let refused = sqlx::raw_sql("select * from tidegate.recover(reset_all => true)")
-        .execute(&database.pool)
-        .await
-        .unwrap_err();
+    let refused =
+        sqlx::raw_sql("select * from tidegate.recover(reset_all => true)").execute(&database.pool).await.unwrap_err();
 
     assert!(refused.to_string().contains("live leases"), "{refused}");
     assert_eq!(database.status(id).await, "tx_in_flight");
-    assert_eq!(
-        database
-            .number("select reset from tidegate.recover(reset_all => true, dry_run => true)")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select reset from tidegate.recover(reset_all => true, dry_run => true)").await, 1);
 }

@@ -19,24 +19,16 @@ async fn purged_queues_are_rebuilt_with_their_numbers_and_order() {
     // Ten live ones, two of them in flight without a message.
     assert_eq!(session.texts(RECOVER).await, ["10 2 0 10 0"]);
 
-    assert_eq!(
-        (line(&mut session, "readiness").await, line(&mut session, "tx").await),
-        before
-    );
+    assert_eq!((line(&mut session, "readiness").await, line(&mut session, "tx").await), before);
     sound(&database).await;
-    assert_eq!(
-        session.claim("tx", 100).await.len() + session.claim("readiness", 100).await.len(),
-        10
-    );
+    assert_eq!(session.claim("tx", 100).await.len() + session.claim("readiness", 100).await.len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuilt_message_below_the_low_water_mark_is_claimable_at_once() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 5).await;
-    database
-        .execute("select setval('tidegate.watermark_tx', 5000); select pgmq.purge_queue('tx')")
-        .await;
+    database.execute("select setval('tidegate.watermark_tx', 5000); select pgmq.purge_queue('tx')").await;
     let mut session = Session::open(&database).await;
 
     session.texts(RECOVER).await;
@@ -126,12 +118,7 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     assert_eq!(removed, 4);
     assert_eq!(line(&mut session, "tx").await, before);
     submitter.commit().await;
-    assert_eq!(
-        session
-            .texts("select removed from tidegate.remove_stray_messages('tx')")
-            .await,
-        ["0"]
-    );
+    assert_eq!(session.texts("select removed from tidegate.remove_stray_messages('tx')").await, ["0"]);
     assert_eq!(session.claim("tx", 9).await.len(), 3);
     sound(&database).await;
 }

@@ -19,12 +19,7 @@ const REDRIVE: &str = "select redriven, refused from tidegate.redrive()";
 async fn failed(database: &TestDatabase, kind: &str, count: i32) -> Vec<RequestId> {
     let ids = submit_many(database, kind, count).await;
     let list: Vec<_> = ids.iter().map(|id| format!("'{id}'")).collect();
-    database
-        .execute(&format!(
-            "select tidegate.fail_internal(array[{}]::uuid[])",
-            list.join(", ")
-        ))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array[{}]::uuid[])", list.join(", "))).await;
     ids
 }
 
@@ -37,13 +32,7 @@ async fn redrive(database: &TestDatabase, arguments: &[&str]) -> (Option<i32>, V
 }
 
 async fn redriven_as(session: &mut Session, id: RequestId) -> RequestId {
-    session
-        .text(&format!(
-            "select redriven_as from tidegate.redrive where request_id = '{id}'"
-        ))
-        .await
-        .parse()
-        .unwrap()
+    session.text(&format!("select redriven_as from tidegate.redrive where request_id = '{id}'")).await.parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,11 +75,7 @@ async fn a_failed_request_is_submitted_again_as_it_was_and_linked_both_ways() {
     );
     for (id, reason) in [(old, "redriven"), (new, "redrive")] {
         assert_eq!(
-            session
-                .texts(&format!("select reason from tidegate.explain('{id}')"))
-                .await
-                .last()
-                .unwrap(),
+            session.texts(&format!("select reason from tidegate.explain('{id}')")).await.last().unwrap(),
             reason
         );
     }
@@ -109,9 +94,7 @@ async fn a_redriven_request_that_fails_too_may_be_redriven_in_its_turn() {
     let first = failed(&database, "direct", 1).await[0];
     session.texts(REDRIVE).await;
     let second = redriven_as(&mut session, first).await;
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{second}']::uuid[])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{second}']::uuid[])")).await;
 
     assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
     let third = redriven_as(&mut session, second).await;
@@ -127,9 +110,7 @@ async fn what_was_cancelled_is_redriven_only_when_its_code_is_named_and_what_may
     let unknown = RequestId(database.request_in("direct", "tx_in_flight").await);
     let cancelled = database.submit("direct").await;
     database
-        .execute(&format!(
-            "select tidegate.cancel('{cancelled}'); select tidegate.fail_request('{unknown}', 'lost')"
-        ))
+        .execute(&format!("select tidegate.cancel('{cancelled}'); select tidegate.fail_request('{unknown}', 'lost')"))
         .await;
     let plain = failed(&database, "direct", 1).await[0];
     let completed = database.request_in("direct", "completed").await;
@@ -146,11 +127,7 @@ async fn what_was_cancelled_is_redriven_only_when_its_code_is_named_and_what_may
     assert_eq!(repeated["redriven"], 1);
     assert_eq!(repeated["requests"][0]["job_id"], unknown.to_string());
     assert_eq!(
-        database
-            .number(&format!(
-                "select count(*) from tidegate.redrive where request_id = '{completed}'"
-            ))
-            .await,
+        database.number(&format!("select count(*) from tidegate.redrive where request_id = '{completed}'")).await,
         0
     );
 }
@@ -158,9 +135,7 @@ async fn what_was_cancelled_is_redriven_only_when_its_code_is_named_and_what_may
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_have_been_executed_is_redriven_only_where_it_may_be_repeated() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.kind set key_after_unknown = 'free' where name = 'input_proof'")
-        .await;
+    database.execute("update tidegate.kind set key_after_unknown = 'free' where name = 'input_proof'").await;
     // One that never left, one that was taken, one whose answer never came; and one of a kind that may be sent twice.
     let unsent = failed(&database, "direct", 1).await[0];
     let sent = RequestId(database.request_in("direct", "tx_in_flight").await);
@@ -171,12 +146,7 @@ async fn what_may_have_been_executed_is_redriven_only_where_it_may_be_repeated()
         .await;
     let left = async |arguments: &[&str]| {
         let (_, dry) = redrive(&database, &[&["--dry-run"], arguments].concat()).await;
-        let mut ids: Vec<_> = dry["requests"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|r| r["job_id"].clone())
-            .collect();
+        let mut ids: Vec<_> = dry["requests"].as_array().unwrap().iter().map(|r| r["job_id"].clone()).collect();
         ids.sort_by_key(Value::to_string);
         ids
     };
@@ -209,9 +179,7 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
             (r#"{"order": 4}"#, "null"),
         ] {
             session.texts("delete from tidegate.dedup").await;
-            session
-                .texts(&format!("select id from tidegate.submit('direct', '{payload}', {key})"))
-                .await;
+            session.texts(&format!("select id from tidegate.submit('direct', '{payload}', {key})")).await;
             session
                 .texts(
                     "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))",
@@ -222,27 +190,15 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
 
         let (code, summary) = redrive(&database, &["--batch", batch]).await;
 
-        assert_eq!(
-            (code, &summary["redriven"]),
-            (Some(3), &Value::from(4)),
-            "batch {batch}"
-        );
-        let reasons: Vec<_> = summary["unfit"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|unfit| unfit["reason"].as_str().unwrap())
-            .collect();
+        assert_eq!((code, &summary["redriven"]), (Some(3), &Value::from(4)), "batch {batch}");
+        let reasons: Vec<_> =
+            summary["unfit"].as_array().unwrap().iter().map(|unfit| unfit["reason"].as_str().unwrap()).collect();
         assert_eq!(reasons.len(), 2, "{reasons:?}");
         assert!(reasons[0].contains("with another payload"), "{reasons:?}");
         assert!(reasons[1].contains("has no \"order\""), "{reasons:?}");
         let said = run(&database.url, &["redrive"]).await;
         assert_eq!(said.status.code(), Some(3));
-        assert!(
-            out(&said).starts_with("0 submitted again\n2 cannot be submitted again:\n"),
-            "{}",
-            out(&said)
-        );
+        assert!(out(&said).starts_with("0 submitted again\n2 cannot be submitted again:\n"), "{}", out(&said));
         sound(&database).await;
     }
 }
@@ -287,11 +243,7 @@ async fn kinds_times_and_limits_narrow_it_and_a_dry_run_changes_nothing() {
         (&["redrive", "--since", "yesterday"], 2),
         (&["redrive", "--limit", "0"], 2),
     ] {
-        assert_eq!(
-            run(&database.url, arguments).await.status.code(),
-            Some(code),
-            "{arguments:?}"
-        );
+        assert_eq!(run(&database.url, arguments).await.status.code(), Some(code), "{arguments:?}");
     }
 }
 
@@ -303,14 +255,10 @@ async fn kinds_and_submitters_that_alternate_all_get_their_turn_whatever_the_bat
         for number in 0..12 {
             let (kind, submitter) = [("direct", "'ann'"), ("direct", "'bob'"), ("input_proof", "null")][number % 3];
             session
-                .texts(&format!(
-                    "select id from tidegate.submit('{kind}', '{number}', submitter => {submitter})"
-                ))
+                .texts(&format!("select id from tidegate.submit('{kind}', '{number}', submitter => {submitter})"))
                 .await;
         }
-        database
-            .execute("select tidegate.fail_internal(array(select id from tidegate.request))")
-            .await;
+        database.execute("select tidegate.fail_internal(array(select id from tidegate.request))").await;
 
         let (code, summary) = redrive(&database, &["--batch", batch]).await;
 
@@ -333,9 +281,7 @@ async fn kinds_and_submitters_that_alternate_all_get_their_turn_whatever_the_bat
 async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     let database = TestDatabase::new().await;
     failed(&database, "direct", 40).await;
-    database
-        .execute("update tidegate.gate set high_water = 30, low_water = 15")
-        .await;
+    database.execute("update tidegate.gate set high_water = 30, low_water = 15").await;
 
     let (code, summary) = redrive(&database, &["--batch", "25"]).await;
 
@@ -347,11 +293,7 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     let (code, summary) = redrive(&database, &[]).await;
     assert_eq!((code, summary["redriven"].as_i64()), (Some(3), Some(0)));
     let said = run(&database.url, &["redrive"]).await;
-    assert!(
-        out(&said).contains("the gates refuse 10: run it again in"),
-        "{}",
-        out(&said)
-    );
+    assert!(out(&said).contains("the gates refuse 10: run it again in"), "{}", out(&said));
 
     // Once there is room, the rest goes in.
     database
@@ -373,9 +315,7 @@ async fn a_full_cap_keeps_none_of_others_from_their_turn() {
         for number in 0..12 {
             let submitter = if number % 2 == 0 { "ann" } else { "bob" };
             session
-                .texts(&format!(
-                    "select id from tidegate.submit('direct', '{number}', submitter => '{submitter}')"
-                ))
+                .texts(&format!("select id from tidegate.submit('direct', '{number}', submitter => '{submitter}')"))
                 .await;
         }
         database
@@ -388,11 +328,7 @@ async fn a_full_cap_keeps_none_of_others_from_their_turn() {
         let (code, summary) = redrive(&database, &["--batch", batch]).await;
 
         assert_eq!(code, Some(3), "batch {batch}");
-        assert_eq!(
-            (&summary["redriven"], &summary["refused"]),
-            (&Value::from(8), &Value::from(4)),
-            "batch {batch}"
-        );
+        assert_eq!((&summary["redriven"], &summary["refused"]), (&Value::from(8), &Value::from(4)), "batch {batch}");
         assert!(summary["retry_after_seconds"].as_i64() > Some(0));
     }
 }
@@ -404,21 +340,15 @@ async fn a_repeated_key_is_answered_with_the_redriven_request() {
     let submit = "select id, outcome from tidegate.submit('direct', '{}', idempotency_key => 'k')";
     let submitted = session.text(submit).await;
     let old: RequestId = submitted.split(' ').next().unwrap().parse().unwrap();
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])")).await;
     session.texts(REDRIVE).await;
     let new = redriven_as(&mut session, old).await;
 
     assert_eq!(session.text(submit).await, format!("{new} replayed"));
-    let (state, _) = session
-        .attempt("select id from tidegate.submit('direct', '1', idempotency_key => 'k')")
-        .await
-        .unwrap_err();
+    let (state, _) =
+        session.attempt("select id from tidegate.submit('direct', '1', idempotency_key => 'k')").await.unwrap_err();
     assert_eq!(state, "TG004");
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{new}']::uuid[])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{new}']::uuid[])")).await;
     assert!(session.text(submit).await.ends_with(" accepted"));
 }
 
@@ -429,9 +359,7 @@ async fn a_key_stands_for_the_last_of_any_number_of_redrives_and_links_in_a_circ
     let submit = "select id, outcome from tidegate.submit('direct', '{}', idempotency_key => 'k')";
     let submitted = session.text(submit).await;
     let old: RequestId = submitted.split(' ').next().unwrap().parse().unwrap();
-    database
-        .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
-        .await;
+    database.execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])")).await;
     // As 2,500 redrives leave them, each of the one before.
     database
         .execute(
@@ -450,9 +378,7 @@ async fn a_key_stands_for_the_last_of_any_number_of_redrives_and_links_in_a_circ
                (select id from tidegate.request where finished_at is null) as n",
         )
         .await;
-    let live = session
-        .text("select id from tidegate.request where finished_at is null")
-        .await;
+    let live = session.text("select id from tidegate.request where finished_at is null").await;
     assert_eq!(database.number("select count(*) from tidegate.redrive").await, 2500);
 
     assert_eq!(session.text(submit).await, format!("{live} replayed"));
@@ -471,9 +397,7 @@ async fn a_key_stands_for_the_last_of_any_number_of_redrives_and_links_in_a_circ
 async fn a_kind_that_makes_keys_finds_what_was_submitted_since() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    database
-        .execute("update tidegate.kind set key_mode = 'proxy' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_mode = 'proxy' where name = 'direct'").await;
     let old = failed(&database, "direct", 1).await[0];
     database.execute("delete from tidegate.dedup").await;
     let since = database.submit("direct").await;
@@ -491,16 +415,12 @@ async fn what_its_caller_has_submitted_again_is_linked_and_left_alone() {
         let mut session = Session::open(&database).await;
         let submit = |payload| format!("select id from tidegate.submit('direct', '{payload}', 'k')");
         let old: RequestId = session.text(&submit("1")).await.parse().unwrap();
-        database
-            .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
-            .await;
+        database.execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])")).await;
         let again: RequestId = session.text(&submit(payload)).await.parse().unwrap();
 
         assert_eq!(session.texts(REDRIVE).await, ["0 0"]);
         assert_eq!(redriven_as(&mut session, old).await, again);
-        database
-            .execute(&format!("select tidegate.fail_internal(array['{again}']::uuid[])"))
-            .await;
+        database.execute(&format!("select tidegate.fail_internal(array['{again}']::uuid[])")).await;
         assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
         let third = redriven_as(&mut session, again).await;
         assert_eq!(session.text(&submit(payload)).await, third.to_string());
@@ -516,9 +436,7 @@ async fn a_caller_s_repeat_and_a_redrive_at_once_make_one_request() {
             let database = TestDatabase::unlimited().await;
             let mut session = Session::open(&database).await;
             session.texts(submit).await;
-            database
-                .execute("select tidegate.fail_internal(array(select id from tidegate.request))")
-                .await;
+            database.execute("select tidegate.fail_internal(array(select id from tidegate.request))").await;
             session.execute("begin").await;
             session.texts(first).await;
             let answered = against(&database, &mut session, commits, second).await;
@@ -535,9 +453,7 @@ async fn a_refused_repeat_leaves_the_key_with_what_it_stood_for() {
     for (kind, key) in [("key_mode = 'caller'", "array['k']"), ("key_mode = 'proxy'", "null")] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
-        database
-            .execute(&format!("update tidegate.kind set {kind} where name = 'direct'"))
-            .await;
+        database.execute(&format!("update tidegate.kind set {kind} where name = 'direct'")).await;
         let batch = format!("select outcome from tidegate.submit_group('direct', array['1'::jsonb], {key})");
         assert_eq!(session.texts(&batch).await, ["accepted"]);
         let keys =
@@ -572,9 +488,7 @@ async fn a_kind_that_requires_keys_gets_one_for_each_request_that_is_redriven() 
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let mut old = failed(&database, "direct", 3).await;
-    database
-        .execute("update tidegate.kind set key_mode = 'required' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_mode = 'required' where name = 'direct'").await;
     let keyed = "select outcome || ' ' || id from tidegate.submit('direct', '{}', 'mine')";
     let told = session.text(keyed).await;
     old.push(told.strip_prefix("accepted ").unwrap().parse().unwrap());
@@ -597,9 +511,7 @@ async fn a_kind_that_requires_keys_gets_one_for_each_request_that_is_redriven() 
     let keys = "select key, request_id from tidegate.dedup where key like 'redrive %' order by key";
     assert_eq!(session.texts(keys).await, made);
     // The caller's key stands for the new request.
-    let new = made
-        .iter()
-        .find(|key| key.contains(told.strip_prefix("accepted ").unwrap()));
+    let new = made.iter().find(|key| key.contains(told.strip_prefix("accepted ").unwrap()));
     let new = new.unwrap().rsplit(' ').next().unwrap();
     assert_eq!(session.text(keyed).await, format!("replayed {new}"));
 
@@ -617,29 +529,13 @@ async fn two_at_once_submit_each_request_once() {
     receipt(&database, "direct", None).await;
 
     let arguments = ["--batch", "7"];
-    let ((_, one), (_, other), (_, third)) = tokio::join!(
-        redrive(&database, &arguments),
-        redrive(&database, &arguments),
-        redrive(&database, &arguments)
-    );
+    let ((_, one), (_, other), (_, third)) =
+        tokio::join!(redrive(&database, &arguments), redrive(&database, &arguments), redrive(&database, &arguments));
 
-    let counts: Vec<_> = [one, other, third]
-        .iter()
-        .map(|summary| summary["redriven"].as_i64().unwrap())
-        .collect();
+    let counts: Vec<_> = [one, other, third].iter().map(|summary| summary["redriven"].as_i64().unwrap()).collect();
     assert_eq!(counts.iter().sum::<i64>(), 60, "{counts:?}");
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'processing'")
-            .await,
-        60
-    );
-    assert_eq!(
-        database
-            .number("select count(distinct redriven_as) from tidegate.redrive")
-            .await,
-        60
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'processing'").await, 60);
+    assert_eq!(database.number("select count(distinct redriven_as) from tidegate.redrive").await, 60);
     sound(&database).await;
 }
 
@@ -648,21 +544,14 @@ async fn one_that_dies_half_way_has_submitted_what_it_linked_and_no_more() {
     let database = TestDatabase::unlimited().await;
     failed(&database, "direct", 100).await;
     // It stops at the link of this one, with its new request made and not committed.
-    let victim = database
-        .text("select id from tidegate.request order by id offset 55 limit 1")
-        .await
-        .unwrap();
+    let victim = database.text("select id from tidegate.request order by id offset 55 limit 1").await.unwrap();
     let mut other = Session::begin(&database).await;
     other
         .execute(&format!(
             "insert into tidegate.redrive (request_id, redriven_as) values ('{victim}', tidegate_internal.uuid_v7())"
         ))
         .await;
-    let mut process = tidegate(&database.url)
-        .args(["redrive", "--batch", "10"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut process = tidegate(&database.url).args(["redrive", "--batch", "10"]).stdout(Stdio::null()).spawn().unwrap();
     let waiting = "from pg_locks as l join pg_stat_activity as a on a.pid = l.pid and a.datname = current_database()
          where not l.granted and l.locktype = 'transactionid'";
     eventually("it waits for the other", || async {
@@ -670,28 +559,16 @@ async fn one_that_dies_half_way_has_submitted_what_it_linked_and_no_more() {
     })
     .await;
     process.kill().await.unwrap();
-    database
-        .execute(&format!("select pg_terminate_backend(l.pid) {waiting}"))
-        .await;
+    database.execute(&format!("select pg_terminate_backend(l.pid) {waiting}")).await;
     other.rollback().await;
 
     let linked = database.number("select count(*) from tidegate.redrive").await;
     assert_eq!(linked, 50);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'processing'")
-            .await,
-        linked
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'processing'").await, linked);
     let (_, rest) = redrive(&database, &[]).await;
     assert_eq!(rest["redriven"], 50);
     let mut session = Session::open(&database).await;
-    assert_eq!(
-        session
-            .texts("select name, samples from tidegate.invariant_violation")
-            .await,
-        NOTHING
-    );
+    assert_eq!(session.texts("select name, samples from tidegate.invariant_violation").await, NOTHING);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -702,14 +579,10 @@ async fn the_link_goes_with_the_old_request_and_outlives_the_new_one() {
     session.texts(REDRIVE).await;
     let new = redriven_as(&mut session, old).await;
     database
-        .execute(&format!(
-            "select tidegate.cancel('{new}'); delete from tidegate.request where id = '{new}'"
-        ))
+        .execute(&format!("select tidegate.cancel('{new}'); delete from tidegate.request where id = '{new}'"))
         .await;
 
     assert_eq!(session.texts(REDRIVE).await, ["0 0"]);
-    database
-        .execute(&format!("delete from tidegate.request where id = '{old}'"))
-        .await;
+    database.execute(&format!("delete from tidegate.request where id = '{old}'")).await;
     assert_eq!(database.number("select count(*) from tidegate.redrive").await, 0);
 }

@@ -7,13 +7,9 @@ use crate::support::{
 
 /// A request of `direct` under the key `k` that failed during its only send.
 async fn lost(database: &TestDatabase) -> String {
-    let id = database
-        .value("select id from tidegate.submit('direct', '1', 'k')")
-        .await;
+    let id = database.value("select id from tidegate.submit('direct', '1', 'k')").await;
     database.claim_tx(1).await;
-    database
-        .execute(&format!("select tidegate.fail_request('{id}', 'lost')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_request('{id}', 'lost')")).await;
     id
 }
 
@@ -23,26 +19,18 @@ async fn repeated(database: &TestDatabase) -> [String; 2] {
 }
 
 async fn redrive(database: &TestDatabase) -> String {
-    database
-        .value("select unnest(new_ids) from tidegate.redrive(may_repeat => true)")
-        .await
+    database.value("select unnest(new_ids) from tidegate.redrive(may_repeat => true)").await
 }
 
 /// The id under which the next request is sent; null: its own.
 async fn sent_under(database: &TestDatabase) -> Option<String> {
-    database
-        .text("select send_id from tidegate.claim_tx('tx', 'w', 1, '1 minute')")
-        .await
+    database.text("select send_id from tidegate.claim_tx('tx', 'w', 1, '1 minute')").await
 }
 
 const SETTLE: &str = "tidegate.settle_receipt(array[row('tx', r.lease, r.id)::tidegate.lease], array['r'])";
 
 async fn receive(database: &TestDatabase, id: &str) {
-    database
-        .execute(&format!(
-            "select {SETTLE} from tidegate.request as r where r.id = '{id}'"
-        ))
-        .await;
+    database.execute(&format!("select {SETTLE} from tidegate.request as r where r.id = '{id}'")).await;
 }
 
 async fn ends(database: &TestDatabase) -> Vec<String> {
@@ -56,16 +44,12 @@ async fn a_repeat_is_sent_under_the_id_of_the_first_however_often_it_is_repeated
     let database = TestDatabase::unlimited().await;
     let [first, second] = repeated(&database).await;
     assert_eq!(sent_under(&database).await.as_ref(), Some(&first));
-    database
-        .execute(&format!("select tidegate.fail_request('{second}', 'lost')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_request('{second}', 'lost')")).await;
     let third = redrive(&database).await;
     assert_eq!(sent_under(&database).await.as_ref(), Some(&first));
     // A repeat that was certainly not executed says nothing of the first.
     database
-        .execute(&format!(
-            "select tidegate.fail_request('{third}', 'lost'); select tidegate.resolve('{third}', 'no')"
-        ))
+        .execute(&format!("select tidegate.fail_request('{third}', 'lost'); select tidegate.resolve('{third}', 'no')"))
         .await;
     assert_eq!(database.value("select redriven from tidegate.redrive()").await, "0");
     redrive(&database).await;
@@ -91,20 +75,12 @@ async fn a_response_to_either_answers_the_repeat() {
         let address = address.replace("$first", &first).replace("$second", &second);
         let respond = format!("select request_id || ' ' || outcome from tidegate.respond('7', {address})");
         let outcome = if before == "received" { "completed" } else { "early" };
-        assert_eq!(
-            database.value(&respond).await,
-            format!("{second} {outcome}"),
-            "{address}"
-        );
+        assert_eq!(database.value(&respond).await, format!("{second} {outcome}"), "{address}");
         if before != "received" {
             receive(&database, &second).await;
         }
         let first_is = if address.contains(&first) { "yes" } else { "unknown" };
-        assert_eq!(
-            ends(&database).await,
-            [format!("failure {first_is}"), "completed yes 7".to_owned()],
-            "{address}"
-        );
+        assert_eq!(ends(&database).await, [format!("failure {first_is}"), "completed yes 7".to_owned()], "{address}");
         // A caller that repeats the key gets the answer.
         let again = "select id || ' ' || outcome from tidegate.submit('direct', '1', 'k')";
         assert_eq!(database.value(again).await, format!("{second} replayed"));
@@ -119,9 +95,7 @@ async fn the_reference_of_the_first_leads_to_the_repeat_that_gets_it_too() {
     database.claim_tx(1).await;
     let first = database.value("select id from tidegate.request").await;
     receive(&database, &first).await;
-    database
-        .execute(&format!("select tidegate.fail_request('{first}', 'no answer')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_request('{first}', 'no answer')")).await;
     let second = redrive(&database).await;
     sent_under(&database).await;
     let respond = "select request_id || ' ' || outcome from tidegate.respond('7', reference => 'r')";
@@ -150,20 +124,14 @@ async fn a_response_waits_for_a_redrive_under_way_and_answers_the_repeat() {
 async fn what_becomes_known_during_a_redrive_is_not_submitted_again() {
     for (late, known) in [("", ""), ("select tidegate.respond('7', id => '$id')", "yes")] {
         let database = TestDatabase::unlimited().await;
-        let id = database
-            .value("select id from tidegate.submit('direct', '1', 'k')")
-            .await;
+        let id = database.value("select id from tidegate.submit('direct', '1', 'k')").await;
         database.claim_tx(1).await;
         database
-            .execute(&format!(
-                "select tidegate.fail_request('{id}', 'lost'); select tidegate.resolve('{id}', 'no')"
-            ))
+            .execute(&format!("select tidegate.fail_request('{id}', 'lost'); select tidegate.resolve('{id}', 'no')"))
             .await;
         // Its row is locked while the downstream contradicts the operator.
         let mut session = Session::begin(&database).await;
-        session
-            .execute(&format!("select from tidegate.request where id = '{id}' for update"))
-            .await;
+        session.execute(&format!("select from tidegate.request where id = '{id}' for update")).await;
         if !late.is_empty() {
             session.execute(&late.replace("$id", &id)).await;
         }

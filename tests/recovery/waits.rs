@@ -31,9 +31,7 @@ impl Waiting {
     async fn start(database: &TestDatabase, wait: &str, arguments: &[&str]) -> Self {
         let mut command = tidegate(&database.url);
         command.args(["recover", wait]).args(arguments);
-        command
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
         let mut said = vec![String::new(), String::new()];
@@ -55,9 +53,7 @@ impl Waiting {
 
 /// Moves the stopped clock.
 async fn pass(database: &TestDatabase, time: &str) {
-    database
-        .execute(&format!("update public.test_clock set at = at + interval '{time}'"))
-        .await;
+    database.execute(&format!("update public.test_clock set at = at + interval '{time}'")).await;
 }
 
 /// Claims from `tx`, for 30 seconds by the stopped clock.
@@ -98,10 +94,7 @@ async fn the_leases_of_a_lost_fleet_are_named_and_waited_for() {
 
     assert_eq!(
         waiting.said,
-        [
-            "waiting for the leases of requests in flight, 30 s at most:\n",
-            "  queue tx, worker lost-1: 2 for 30 s\n"
-        ]
+        ["waiting for the leases of requests in flight, 30 s at most:\n", "  queue tx, worker lost-1: 2 for 30 s\n"]
     );
     pass(&database, "29 seconds").await;
     let moved = database.value("select clock_timestamp()").await;
@@ -122,11 +115,7 @@ async fn the_leases_of_a_lost_fleet_are_named_and_waited_for() {
     pass(&database, "2 seconds").await;
     let output = waiting.end().await;
     assert_eq!(output.status.code(), Some(3), "{}", err(&output));
-    assert!(
-        out(&output).contains("2 lost in flight, reset to processing"),
-        "{}",
-        out(&output)
-    );
+    assert!(out(&output).contains("2 lost in flight, reset to processing"), "{}", out(&output));
     assert_eq!(statuses(&database, &claims).await, ["processing", "processing"]);
     let options = "select options ->> 'wait' from tidegate.recovery";
     assert_eq!(database.value(options).await, "true");
@@ -162,9 +151,7 @@ async fn the_wait_has_a_limit_and_what_is_lost_by_then_is_recovered() {
     database.stop_clock().await;
     let held = claim(&database, "slow", 1).await;
     let lost = claim(&database, "lost", 1).await;
-    database
-        .execute("update tidegate.claim set until = tidegate.clock() where worker = 'lost'")
-        .await;
+    database.execute("update tidegate.claim set until = tidegate.clock() where worker = 'lost'").await;
 
     let waiting = Waiting::start(&database, "--wait=50ms", &["--json"]).await;
     let output = waiting.end().await;
@@ -177,11 +164,7 @@ async fn the_wait_has_a_limit_and_what_is_lost_by_then_is_recovered() {
     // Nothing else is wrong, and the exit status says that something is left.
     let again = run(&database.url, &["recover", "--wait=0s"]).await;
     assert_eq!(again.status.code(), Some(3), "{}", err(&again));
-    assert!(
-        out(&again).contains("1 still under a lease after the wait, left alone"),
-        "{}",
-        out(&again)
-    );
+    assert!(out(&again).contains("1 still under a lease after the wait, left alone"), "{}", out(&again));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,11 +216,8 @@ async fn nodes_that_start_at_once_make_each_repair_once_before_they_serve() {
     wreck(&database).await;
 
     let options = ["--recover"];
-    let (one, two, three) = tokio::join!(
-        serve(&database.url, &options),
-        serve(&database.url, &options),
-        serve(&database.url, &options)
-    );
+    let (one, two, three) =
+        tokio::join!(serve(&database.url, &options), serve(&database.url, &options), serve(&database.url, &options));
 
     sound(&database).await;
     let figures = database

@@ -40,9 +40,7 @@ fn figures(summary: &Value) -> Vec<String> {
 pub(super) async fn wreck(database: &TestDatabase) {
     receipt(database, "direct", Some("ref")).await;
     let mut session = a_bit_of_everything(database).await;
-    database
-        .execute("select tidegate.quota_set(kind => 'input_proof', high_water => 1000)")
-        .await;
+    database.execute("select tidegate.quota_set(kind => 'input_proof', high_water => 1000)").await;
     session
         .execute(
             "delete from tidegate.quota_usage;
@@ -121,12 +119,7 @@ async fn a_dry_run_says_all_of_it_and_leaves_no_trace() {
     assert!(database.text(&everything).await == before, "it left a trace");
     let (_, done) = recover(&database, &[]).await;
     let sorted = |summary: &Value| {
-        let mut ids: Vec<_> = summary["ids"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(Value::to_string)
-            .collect();
+        let mut ids: Vec<_> = summary["ids"].as_array().unwrap().iter().map(Value::to_string).collect();
         ids.sort();
         ids
     };
@@ -172,10 +165,7 @@ async fn a_kind_or_a_limit_narrows_it() {
     // What is sound counts for nothing.
     let limited = ["--limit", "3", "--batch", "2"];
     let (_, summary) = recover(&database, &limited).await;
-    assert_eq!(
-        (figures(&summary), summary["examined"].as_i64()),
-        (vec!["rebuilt 3".to_owned()], Some(8))
-    );
+    assert_eq!((figures(&summary), summary["examined"].as_i64()), (vec!["rebuilt 3".to_owned()], Some(8)));
     let (_, summary) = recover(&database, &limited).await;
     assert_eq!(figures(&summary), ["rebuilt 2"]);
     let unknown = run(&database.url, &["recover", "--kind", "nope"]).await;
@@ -189,10 +179,7 @@ async fn a_queue_whose_sequence_was_set_back_takes_messages_again() {
     submit_many(&database, "direct", 3).await;
     database.execute("select setval('pgmq.q_tx_msg_id_seq', 1)").await;
     let mut session = Session::open(&database).await;
-    session
-        .attempt("select tidegate.submit('direct', '{}')")
-        .await
-        .unwrap_err();
+    session.attempt("select tidegate.submit('direct', '{}')").await.unwrap_err();
 
     let (status, summary) = recover(&database, &["--dry-run"]).await;
     assert_eq!((status, figures(&summary)), (Some(3), vec!["storages 1".to_owned()]));
@@ -255,9 +242,7 @@ async fn two_at_once_with_workers_beside_them_bring_each_request_back_once() {
     assert_eq!(rebuilt, 200, "{one:#} {other:#}");
     assert_eq!(line(&mut session, "tx").await, before);
     assert_eq!(claimed, 100);
-    let runs = database
-        .number("select count(*) from tidegate.recovery where ended_at is not null")
-        .await;
+    let runs = database.number("select count(*) from tidegate.recovery where ended_at is not null").await;
     assert_eq!(runs, 2);
     sound(&database).await;
     assert!(history(&database, ids[599]).await == "submitted");
@@ -272,17 +257,8 @@ async fn killed_half_way_it_has_done_whole_batches_and_the_next_run_does_the_res
     database.execute("delete from pgmq.q_tx").await;
     // It stops at this row, in the middle of a batch.
     let mut editor = Session::begin(&database).await;
-    editor
-        .execute(&format!(
-            "select from tidegate.request where id = '{}' for update",
-            ids[205]
-        ))
-        .await;
-    let mut process = tidegate(&database.url)
-        .args(["recover", "--batch", "10"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    editor.execute(&format!("select from tidegate.request where id = '{}' for update", ids[205])).await;
+    let mut process = tidegate(&database.url).args(["recover", "--batch", "10"]).stdout(Stdio::null()).spawn().unwrap();
     until_blocked(&database, 1).await;
     assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 200);
     process.kill().await.unwrap();
@@ -309,26 +285,18 @@ async fn one_that_breaks_off_says_what_it_has_done_and_is_on_record_as_ended() {
     wreck(&database).await;
     let mut session = Session::open(&database).await;
     // The first steps find something to do, and the next one a live lease.
-    database
-        .execute("select tidegate.recover_storage(); select tidegate.recover()")
-        .await;
+    database.execute("select tidegate.recover_storage(); select tidegate.recover()").await;
     session.claim("tx", 1).await;
 
     let refused = run(&database.url, &["recover", "--all"]).await;
 
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        out(&refused).contains("past their deadline, ended"),
-        "{}",
-        out(&refused)
-    );
+    assert!(out(&refused).contains("past their deadline, ended"), "{}", out(&refused));
     assert!(err(&refused).contains("under live leases"), "{}", err(&refused));
     let unknown = run(&database.url, &["recover", "--kind", "nope"]).await;
     assert_eq!((unknown.status.code(), out(&unknown).as_str()), (Some(1), ""));
     assert_eq!(
-        session
-            .texts("select ended_at is not null from tidegate.recovery where options is not null")
-            .await,
+        session.texts("select ended_at is not null from tidegate.recovery where options is not null").await,
         ["t", "t"]
     );
 }

@@ -51,37 +51,19 @@ async fn an_edit_of_another_column_by_a_trigger_moves_no_count() {
         sound(&database).await;
     }
     let history = "select string_agg(e.cause, ' ' order by e.at) from tidegate.request_event as e";
-    assert_eq!(
-        session.text(history).await,
-        "submitted readiness_passed claimed receipt response submitted cancelled"
-    );
+    assert_eq!(session.text(history).await, "submitted readiness_passed claimed receipt response submitted cancelled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_fails_a_request_in_the_middle_of_a_function_makes_a_hand_edit() {
     for (events, status, calls) in [
         ("insert", "processing", ["tidegate.submit('direct', '{}')"].as_slice()),
-        (
-            "insert",
-            "processing",
-            &["tidegate.submit_batch('direct', array['{}'::jsonb])"],
-        ),
-        (
-            "update",
-            "tx_in_flight",
-            &[
-                "tidegate.submit('direct', '{}')",
-                "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
-            ],
-        ),
+        ("insert", "processing", &["tidegate.submit_batch('direct', array['{}'::jsonb])"]),
+        ("update", "tx_in_flight", &["tidegate.submit('direct', '{}')", "tidegate.claim_tx('tx', 'w', 1, '1 minute')"]),
     ] {
         let database = TestDatabase::unlimited().await;
         database
-            .execute(&ban(
-                events,
-                status,
-                "req_status = 'failure', queue = null, msg_id = null, lease = null",
-            ))
+            .execute(&ban(events, status, "req_status = 'failure', queue = null, msg_id = null, lease = null"))
             .await;
         let mut session = Session::open(&database).await;
         for call in calls {

@@ -23,20 +23,10 @@ async fn a_filter_cancels_what_waits_and_what_is_sent_unless_that_succeeds() {
     assert_eq!(database.status(answered).await, "receipt_received");
     let ended = "select count(*) || ' ' || min(error ->> 'message') from tidegate.request
                  where kind = 'direct' and req_status = 'failure' and error ->> 'code' = 'cancelled'";
-    assert_eq!(
-        session.texts(ended).await,
-        ["3 cancelled by an operator before it was sent"]
-    );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'queued'")
-            .await,
-        2
-    );
+    assert_eq!(session.texts(ended).await, ["3 cancelled by an operator before it was sent"]);
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'queued'").await, 2);
     // It is not tried again.
-    session
-        .texts(&settle("settle_retry", &held, "null, array[interval '0']"))
-        .await;
+    session.texts(&settle("settle_retry", &held, "null, array[interval '0']")).await;
     assert_eq!(database.causes(sent).await.last().unwrap(), "cancelled");
     assert_eq!(session.texts(cancel).await, ["0 0 0 "]);
     sound(&database).await;
@@ -65,9 +55,7 @@ async fn batches_reach_every_request_of_a_submitter_and_none_that_comes_meanwhil
         let (count, next) = rows[0].split_once(' ').unwrap();
         cancelled += count.parse::<i32>().unwrap();
         // What comes now is newer than the next batch.
-        session
-            .text("select id from tidegate.submit('direct', '{}', submitter => 'shop')")
-            .await;
+        session.text("select id from tidegate.submit('direct', '{}', submitter => 'shop')").await;
         if next.is_empty() {
             break;
         }
@@ -108,17 +96,10 @@ async fn a_cancel_of_everything_says_so_and_one_of_nothing_is_refused() {
         ("'direct', batch => 1001", "TG007", "1 to 1000"),
         ("'direct', batch => null", "TG007", "1 to 1000"),
     ] {
-        let refused = database
-            .refused(&format!("select * from tidegate.cancel_requests({arguments})"))
-            .await;
+        let refused = database.refused(&format!("select * from tidegate.cancel_requests({arguments})")).await;
         assert_eq!(refused.code, code, "{arguments}");
         assert!(refused.message.contains(word), "{arguments}: {}", refused.message);
     }
-    assert_eq!(
-        database
-            .value("select cancelled from tidegate.cancel_requests(until => 'infinity')")
-            .await,
-        "4"
-    );
+    assert_eq!(database.value("select cancelled from tidegate.cancel_requests(until => 'infinity')").await, "4");
     sound(&database).await;
 }

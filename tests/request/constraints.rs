@@ -545,36 +545,18 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     for (sql, code) in [
-        (
-            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'readiness')",
-            "TG005",
-        ),
-        (
-            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'nowhere')",
-            "TG005",
-        ),
-        (
-            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', null)",
-            "TG005",
-        ),
+        ("insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'readiness')", "TG005"),
+        ("insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'nowhere')", "TG005"),
+        ("insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', null)", "TG005"),
         (
             "insert into tidegate.kind (name, flow, readiness_queue, tx_queue) values ('k', 'decrypt', 'tx', 'tx')",
             "TG005",
         ),
-        (
-            "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
-            "TG005",
-        ),
-        (
-            "update tidegate.kind set readiness_queue = 'tx' where name = 'public_decrypt'",
-            "TG005",
-        ),
+        ("update tidegate.kind set tx_queue = 'readiness' where name = 'direct'", "TG005"),
+        ("update tidegate.kind set readiness_queue = 'tx' where name = 'public_decrypt'", "TG005"),
         ("update tidegate.kind set name = 'other' where name = 'direct'", "TG002"),
         ("update tidegate.queue set name = 'other' where name = 'tx'", "TG005"),
-        (
-            "update tidegate.queue set stage = 'readiness' where name = 'tx'",
-            "TG005",
-        ),
+        ("update tidegate.queue set stage = 'readiness' where name = 'tx'", "TG005"),
         ("delete from tidegate.queue where name = 'tx'", "23503"),
         ("select * from tidegate.claim_tx('readiness', 'w', 1, '30 s')", "TG005"),
         ("select * from tidegate.claim_readiness('tx', 'w', 1, '30 s')", "TG005"),
@@ -582,10 +564,7 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
         ("select * from tidegate.claim_tx(null, 'w', 1, '30 s')", "TG005"),
         ("select * from tidegate.claim_tx('tx', 'w', 1, '9 ms')", "TG007"),
         ("select * from tidegate.claim_tx('tx', 'w', 1, '25 hours')", "TG007"),
-        (
-            "select * from tidegate.claim_readiness('readiness', 'w', 1, null)",
-            "TG007",
-        ),
+        ("select * from tidegate.claim_readiness('readiness', 'w', 1, null)", "TG007"),
         ("select * from tidegate.pause('nowhere')", "TG005"),
         ("select tidegate.claim_wait_ms('nowhere')", "TG005"),
     ] {
@@ -611,11 +590,7 @@ async fn each_queue_kind_and_submitter_has_one_gate() {
         let refusal = refused(&mut session, &sql).await;
         assert_eq!(refusal.code, "23505", "{sql}");
         // The name is unique too, and may be looked at first.
-        assert!(
-            [constraint, "gate_pkey"].contains(&refusal.constraint.as_str()),
-            "{sql}: {}",
-            refusal.constraint
-        );
+        assert!([constraint, "gate_pkey"].contains(&refusal.constraint.as_str()), "{sql}: {}", refusal.constraint);
     }
     // Of a kind that there is.
     let sql = "insert into tidegate.gate (kind) values ('nope')";

@@ -55,9 +55,7 @@ impl Sweep {
 
     /// Runs one batch; returns `(expired,more)`.
     async fn run(&self, database: &TestDatabase, batch: i32) -> String {
-        database
-            .value(&format!("select row(s.*)::text from {}({batch}) as s", self.function))
-            .await
+        database.value(&format!("select row(s.*)::text from {}({batch}) as s", self.function)).await
     }
 
     /// So many requests in the sweep's status, none of them due.
@@ -70,9 +68,7 @@ impl Sweep {
             .await;
         if self.status == "receipt_received" {
             let claims = database.claim_tx(count).await;
-            database
-                .execute(&format!("select tidegate.settle_receipt({})", leases(&claims)))
-                .await;
+            database.execute(&format!("select tidegate.settle_receipt({})", leases(&claims))).await;
         }
     }
 }
@@ -102,10 +98,7 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
         );
         assert_eq!(
             database
-                .number(&format!(
-                    "select count(*) from tidegate.request where req_status = '{}'",
-                    sweep.status
-                ))
+                .number(&format!("select count(*) from tidegate.request where req_status = '{}'", sweep.status))
                 .await,
             4
         );
@@ -120,12 +113,8 @@ async fn thousands_that_are_due_at_the_same_instant_end_batch_by_batch() {
         for ago in ["1 s", "1 hour"] {
             let database = TestDatabase::unlimited().await;
             sweep.fill(&database, 2500).await;
-            let at = database
-                .value(&format!("select quote_literal(clock_timestamp() - interval '{ago}')"))
-                .await;
-            database
-                .execute(&sweep.due.replace("{at}", &at).replace("{ids}", "is not null"))
-                .await;
+            let at = database.value(&format!("select quote_literal(clock_timestamp() - interval '{ago}')")).await;
+            database.execute(&sweep.due.replace("{at}", &at).replace("{ids}", "is not null")).await;
 
             let mut told = Vec::new();
             for _ in 0..3 {
@@ -135,10 +124,7 @@ async fn thousands_that_are_due_at_the_same_instant_end_batch_by_batch() {
             assert!(sweep.run(&database, 1000).await.starts_with("(0,"));
             assert_eq!(
                 database
-                    .number(&format!(
-                        "select count(*) from tidegate.request where req_status = '{}'",
-                        sweep.ends
-                    ))
+                    .number(&format!("select count(*) from tidegate.request where req_status = '{}'", sweep.ends))
                     .await,
                 2500
             );
@@ -152,15 +138,11 @@ async fn a_sweep_in_batches_gets_past_what_has_ended_by_itself() {
         let database = TestDatabase::unlimited().await;
         sweep.fill(&database, 50).await;
         database.execute(&sweep.due("is not null", "1 s")).await;
-        database
-            .execute("select tidegate.cancel(id) from tidegate.request order by id limit 45")
-            .await;
+        database.execute("select tidegate.cancel(id) from tidegate.request order by id limit 45").await;
 
         let mut ended = 0;
         for _ in 0..6 {
-            ended += database
-                .number(&format!("select expired from {}(10)", sweep.function))
-                .await;
+            ended += database.number(&format!("select expired from {}(10)", sweep.function)).await;
         }
         assert_eq!(ended, 5, "{}", sweep.function);
     }
@@ -181,11 +163,7 @@ async fn a_request_that_is_committed_after_its_deadline_was_swept_is_found_by_th
         assert_eq!(sweep.run(&database, 1000).await, "(0,f)");
         run(&mut slow, "commit").await;
 
-        let expected = if sweep.status == "receipt_received" {
-            "(1,f)"
-        } else {
-            "(2,f)"
-        };
+        let expected = if sweep.status == "receipt_received" { "(1,f)" } else { "(2,f)" };
         assert_eq!(sweep.run(&database, 1000).await, expected, "{}", sweep.function);
     }
 }
@@ -213,9 +191,7 @@ async fn two_sweeps_at_once_end_each_request_once() {
         run(&mut first, "commit").await;
         assert_eq!(other.await.unwrap(), "0");
         assert_eq!(
-            database
-                .number("select count(*) from tidegate.request_event where to_status = 'timed_out'")
-                .await,
+            database.number("select count(*) from tidegate.request_event where to_status = 'timed_out'").await,
             20
         );
     }
@@ -224,21 +200,13 @@ async fn two_sweeps_at_once_end_each_request_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
     let database = TestDatabase::unlimited().await;
-    for (sweep, settle) in [
-        (BY_READINESS, "settle_passed"),
-        (BY_DEADLINE, "settle_passed"),
-        (BY_DEADLINE, "settle_receipt"),
-    ] {
+    for (sweep, settle) in
+        [(BY_READINESS, "settle_passed"), (BY_DEADLINE, "settle_passed"), (BY_DEADLINE, "settle_receipt")]
+    {
         let tx = settle == "settle_receipt";
         database.submit(if tx { "direct" } else { "public_decrypt" }).await;
-        let claims = if tx {
-            database.claim_tx(1).await
-        } else {
-            database.claim_readiness(1).await
-        };
-        database
-            .execute(&sweep.due(&format!("= '{}'", claims[0].id), "1 s"))
-            .await;
+        let claims = if tx { database.claim_tx(1).await } else { database.claim_readiness(1).await };
+        database.execute(&sweep.due(&format!("= '{}'", claims[0].id), "1 s")).await;
 
         assert_eq!(sweep.run(&database, 1000).await, "(1,f)");
 
@@ -246,10 +214,7 @@ async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
             let sql = format!("select s.id::text from tidegate.{call}({}) as s", leases(&claims));
             assert_eq!(database.column(&sql).await, NO_ROWS, "{sql}");
         }
-        let extended = format!(
-            "select l.id::text from tidegate.extend({}, '30 s') as l",
-            leases(&claims)
-        );
+        let extended = format!("select l.id::text from tidegate.extend({}, '30 s') as l", leases(&claims));
         assert_eq!(database.column(&extended).await, NO_ROWS);
     }
     assert_eq!(violations(&mut database.session().await).await, NO_ROWS);
@@ -262,19 +227,11 @@ async fn a_request_that_moves_on_while_a_sweep_waits_for_it_ends_all_the_same() 
     let claims = database.claim_readiness(1).await;
     database.execute(&BY_DEADLINE.due("is not null", "10 minutes")).await;
     let mut worker = database.session().await;
-    run(
-        &mut worker,
-        &format!("begin; select tidegate.settle_passed({})", leases(&claims)),
-    )
-    .await;
+    run(&mut worker, &format!("begin; select tidegate.settle_passed({})", leases(&claims))).await;
 
     let mut maintenance = database.session().await;
     let sweep = tokio::spawn(async move {
-        value(
-            &mut maintenance,
-            "select row(s.*)::text from tidegate.expire_by_deadline() as s",
-        )
-        .await
+        value(&mut maintenance, "select row(s.*)::text from tidegate.expire_by_deadline() as s").await
     });
     until_blocked(&database, 1).await;
     run(&mut worker, "commit").await;
@@ -282,9 +239,6 @@ async fn a_request_that_moves_on_while_a_sweep_waits_for_it_ends_all_the_same() 
     // Not in that transaction, which would have to lock a message after a row; but in the next batch.
     assert_eq!(sweep.await.unwrap(), "(0,t)");
     assert_eq!(BY_DEADLINE.run(&database, 1000).await, "(1,f)");
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "readiness_passed", "deadline_exceeded"]
-    );
+    assert_eq!(database.causes(id).await, ["submitted", "readiness_passed", "deadline_exceeded"]);
     assert_eq!(violations(&mut worker).await, NO_ROWS);
 }

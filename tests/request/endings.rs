@@ -62,20 +62,10 @@ async fn a_cancel_that_meets_a_passed_check_cancels_the_request_in_its_next_queu
         let mut checker = Session::open(&database).await;
         let held = checker.claim("readiness", 1).await;
         checker.execute("begin").await;
-        assert_eq!(
-            checker.texts(&settle("settle_passed", &held, "")).await,
-            [id.to_string()]
-        );
+        assert_eq!(checker.texts(&settle("settle_passed", &held, "")).await, [id.to_string()]);
 
-        assert_eq!(
-            against(&database, &mut checker, commits, &cancel(id)).await,
-            ["cancelled failure"]
-        );
-        let expected = if commits {
-            "submitted readiness_passed cancelled"
-        } else {
-            "submitted cancelled"
-        };
+        assert_eq!(against(&database, &mut checker, commits, &cancel(id)).await, ["cancelled failure"]);
+        let expected = if commits { "submitted readiness_passed cancelled" } else { "submitted cancelled" };
         assert_eq!(history(&database, id).await, expected);
         sound(&database).await;
     }
@@ -110,11 +100,7 @@ async fn an_operator_fails_any_live_request_and_is_named_in_its_history() {
         ("public_decrypt", "queued", "was not sent"),
         ("direct", "processing", "was not sent"),
         ("direct", "tx_in_flight", MAY_HAVE_BEEN),
-        (
-            "user_decrypt",
-            "receipt_received",
-            "may have been executed, and may be repeated",
-        ),
+        ("user_decrypt", "receipt_received", "may have been executed, and may be repeated"),
         ("input_proof", "receipt_received", MAY_HAVE_BEEN),
     ] {
         let id = RequestId(database.request_in(kind, status).await);
@@ -143,19 +129,11 @@ async fn an_operator_fails_any_live_request_and_is_named_in_its_history() {
         let remark = format!(
             "select remark from tidegate.audit_replay('{id}') where cause = 'internal_error' and finding is null"
         );
-        assert!(
-            database.value(&remark).await.starts_with("by hand, by ann"),
-            "{kind} {status}"
-        );
+        assert!(database.value(&remark).await.starts_with("by hand, by ann"), "{kind} {status}");
         sound(&database).await;
     }
     // The name of the operator before is not kept.
-    assert_eq!(
-        database
-            .value("select coalesce(current_setting('tidegate.actor', true), '')")
-            .await,
-        ""
-    );
+    assert_eq!(database.value("select coalesce(current_setting('tidegate.actor', true), '')").await, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,9 +154,7 @@ async fn a_request_that_has_ended_is_not_failed_and_its_status_is_said() {
 
     let id = database.submit("direct").await;
     for reason in ["null", "''", "' '", "repeat('x', 1001)"] {
-        let refused = database
-            .refused(&format!("select tidegate.fail_request('{id}', {reason})"))
-            .await;
+        let refused = database.refused(&format!("select tidegate.fail_request('{id}', {reason})")).await;
         assert_eq!(refused.code, "TG007", "{reason}");
     }
     assert_eq!(database.status(id).await, "processing");
@@ -192,32 +168,17 @@ async fn a_stage_gives_callers_details_and_an_operator_does_not() {
         let (id, held) = in_flight(&database).await;
         let mut session = Session::open(&database).await;
         if verb == "fail_internal" {
-            session
-                .execute(&format!("select tidegate.fail_internal('{{{id}}}', {error})"))
-                .await;
+            session.execute(&format!("select tidegate.fail_internal('{{{id}}}', {error})")).await;
         } else {
-            session
-                .texts(&settle(verb, &held, &format!("array[{error}::jsonb]")))
-                .await;
+            session.texts(&settle(verb, &held, &format!("array[{error}::jsonb]"))).await;
         }
-        let kept = session
-            .text(&format!(
-                "select error - 'retryable' from tidegate.request where id = '{id}'"
-            ))
-            .await;
+        let kept = session.text(&format!("select error - 'retryable' from tidegate.request where id = '{id}'")).await;
         let (details, message) = if verb == "fail_internal" {
-            (
-                "",
-                "no; it may have been executed: poll it, ask the downstream, or send it again under a new key",
-            )
+            ("", "no; it may have been executed: poll it, ask the downstream, or send it again under a new key")
         } else {
             (r#""details": {"a": 1}, "#, "no")
         };
-        assert_eq!(
-            kept,
-            format!(r#"{{"code": "rejected", {details}"message": "{message}"}}"#),
-            "{verb}"
-        );
+        assert_eq!(kept, format!(r#"{{"code": "rejected", {details}"message": "{message}"}}"#), "{verb}");
     }
 }
 
@@ -244,14 +205,8 @@ async fn a_request_is_failed_though_it_changes_its_queue_just_then() {
     checker.execute("begin").await;
     checker.texts(&settle("settle_passed", &held, "")).await;
 
-    assert_eq!(
-        against(&database, &mut checker, true, &fail(id)).await,
-        ["failed failure"]
-    );
-    assert_eq!(
-        history(&database, id).await,
-        "submitted readiness_passed internal_error"
-    );
+    assert_eq!(against(&database, &mut checker, true, &fail(id)).await, ["failed failure"]);
+    assert_eq!(history(&database, id).await, "submitted readiness_passed internal_error");
     sound(&database).await;
 }
 
@@ -261,26 +216,16 @@ async fn of_a_deadline_and_a_settle_at_once_one_moves_the_request() {
         for commits in [true, false] {
             let database = TestDatabase::unlimited().await;
             let (id, held) = in_flight(&database).await;
-            database
-                .execute("update tidegate.request set deadline_at = clock_timestamp()")
-                .await;
+            database.execute("update tidegate.request set deadline_at = clock_timestamp()").await;
             let settle = settle("settle_receipt", &held, "");
             let expire = "select expired from tidegate.expire_by_deadline()".to_owned();
-            let (one, two) = if settle_first {
-                (&settle, &expire)
-            } else {
-                (&expire, &settle)
-            };
+            let (one, two) = if settle_first { (&settle, &expire) } else { (&expire, &settle) };
             let mut first = Session::begin(&database).await;
             first.texts(one).await;
             against(&database, &mut first, commits, two).await;
 
             let settled = settle_first == commits;
-            let expected = if settled {
-                "submitted claimed receipt"
-            } else {
-                "submitted claimed deadline_exceeded"
-            };
+            let expected = if settled { "submitted claimed receipt" } else { "submitted claimed deadline_exceeded" };
             assert_eq!(history(&database, id).await, expected);
             sound(&database).await;
         }
@@ -302,26 +247,14 @@ async fn a_deadline_is_enforced_though_the_request_changed_its_queue_just_then()
         ))
         .await;
     checker.execute("begin").await;
-    assert_eq!(
-        checker.texts(&settle("settle_passed", &held, "")).await,
-        [id.to_string()]
-    );
+    assert_eq!(checker.texts(&settle("settle_passed", &held, "")).await, [id.to_string()]);
 
-    against(
-        &database,
-        &mut checker,
-        true,
-        "select expired, more from tidegate.expire_by_deadline(1)",
-    )
-    .await;
+    against(&database, &mut checker, true, "select expired, more from tidegate.expire_by_deadline(1)").await;
     for _ in 0..4 {
         checker.execute("select tidegate.expire_by_deadline(1)").await;
     }
 
-    assert_eq!(
-        history(&database, id).await,
-        "submitted readiness_passed deadline_exceeded"
-    );
+    assert_eq!(history(&database, id).await, "submitted readiness_passed deadline_exceeded");
     assert_eq!(history(&database, after).await, "submitted deadline_exceeded");
     sound(&database).await;
 }
@@ -332,25 +265,16 @@ async fn of_a_response_and_its_timeout_at_once_one_ends_the_request() {
         for commits in [true, false] {
             let database = TestDatabase::unlimited().await;
             let id = receipt(&database, "direct", None).await;
-            database
-                .execute("update tidegate.awaiting_response set due_at = clock_timestamp()")
-                .await;
+            database.execute("update tidegate.awaiting_response set due_at = clock_timestamp()").await;
             let respond = format!("select outcome from tidegate.respond('1', id => '{id}')");
             let expire = "select expired from tidegate.expire_responses()".to_owned();
-            let (one, two) = if respond_first {
-                (&respond, &expire)
-            } else {
-                (&expire, &respond)
-            };
+            let (one, two) = if respond_first { (&respond, &expire) } else { (&expire, &respond) };
             let mut first = Session::begin(&database).await;
             first.texts(one).await;
             let second = against(&database, &mut first, commits, two).await;
 
             let answered = respond_first == commits;
-            assert_eq!(
-                database.status(id).await,
-                if answered { "completed" } else { "timed_out" }
-            );
+            assert_eq!(database.status(id).await, if answered { "completed" } else { "timed_out" });
             let loser = match (respond_first, commits) {
                 (true, true) => "0",
                 (true, false) => "1",

@@ -35,14 +35,7 @@ fn end(of: [&'static str; 3], by: &'static str, executed: [&'static str; 2]) -> 
         ("tx_in_flight", "outcome_unknown") => "retry_on = '{5xx}'",
         _ => "attempts = attempts",
     };
-    End {
-        kind,
-        from,
-        cause,
-        change,
-        by,
-        executed,
-    }
+    End { kind, from, cause, change, by, executed }
 }
 
 fn ends() -> Vec<End> {
@@ -67,11 +60,7 @@ fn ends() -> Vec<End> {
             ["", "unknown"],
         ),
         send("rejected", "tidegate.settle_rejected(array[$l], null)", no),
-        send(
-            "rejected",
-            "tidegate.settle_rejected(array[$l], null, hedges => '{1}')",
-            unknown,
-        ),
+        send("rejected", "tidegate.settle_rejected(array[$l], null, hedges => '{1}')", unknown),
         send("rejected", "tidegate.fail_tx('{$i}')", unknown),
         send(
             "rejected",
@@ -86,52 +75,26 @@ fn ends() -> Vec<End> {
         send("outcome_unknown", "tidegate.settle_retry(array[$l], null)", unknown),
         send("internal_error", "tidegate.fail_request('$i', 'lost')", unknown),
         send("deadline_exceeded", "tidegate.expire_by_deadline()", unknown),
-        send(
-            "deadline_exceeded",
-            "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')",
-            no,
-        ),
+        send("deadline_exceeded", "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')", no),
         send("attempts_exhausted", "tidegate.settle_retry(array[$l], null)", unknown),
-        send(
-            "cancelled",
-            "tidegate.cancel('$i'); select tidegate.settle_retry(array[$l], null)",
-            unknown,
-        ),
+        send("cancelled", "tidegate.cancel('$i'); select tidegate.settle_retry(array[$l], null)", unknown),
         send(
             "cancelled",
             "tidegate.cancel('$i'); select tidegate.settle_retry(array[$l], null, may_have_left => '{false}')",
             no,
         ),
-        send(
-            "cancelled",
-            "tidegate.cancel('$i'); select tidegate.release(array[$l])",
-            no,
-        ),
+        send("cancelled", "tidegate.cancel('$i'); select tidegate.release(array[$l])", no),
         send(
             "cancelled",
             "tidegate.cancel('$i'); update tidegate.claim set until = clock_timestamp() - interval '1 s'; \
              select tidegate.claim_tx('tx', 'w', 1, '1 minute')",
             unknown,
         ),
-        send(
-            "cancelled",
-            "tidegate.cancel('$i'); delete from tidegate.claim; select tidegate.recover()",
-            unknown,
-        ),
-        taken(
-            "direct",
-            "internal_error",
-            "tidegate.fail_request('$i', 'lost')",
-            unknown,
-        ),
+        send("cancelled", "tidegate.cancel('$i'); delete from tidegate.claim; select tidegate.recover()", unknown),
+        taken("direct", "internal_error", "tidegate.fail_request('$i', 'lost')", unknown),
         taken("direct", "response_timed_out", "tidegate.time_out('{$i}')", unknown),
         taken("direct", "rejected", "tidegate.fail_receipt('$i', null)", ["no", "no"]),
-        taken(
-            "input_proof",
-            "verdict_rejected",
-            "tidegate.respond('1', '$i', accept => false)",
-            yes,
-        ),
+        taken("input_proof", "verdict_rejected", "tidegate.respond('1', '$i', accept => false)", yes),
         taken("input_proof", "verdict_rejected", "tidegate.fail_tx('{$i}')", unknown),
     ]
 }
@@ -139,12 +102,8 @@ fn ends() -> Vec<End> {
 /// Submits a request under the key `k` and ends it, after a send that may have been executed, if `again`; its id.
 async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
     let mut session = Session::open(database).await;
-    session
-        .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0 where base_ms > 0")
-        .await;
-    let id = session
-        .text(&format!("select id from tidegate.submit('{}', '1', 'k')", end.kind))
-        .await;
+    session.execute("update tidegate.policy set base_ms = 0, jitter_ms = 0 where base_ms > 0").await;
+    let id = session.text(&format!("select id from tidegate.submit('{}', '1', 'k')", end.kind)).await;
     if again {
         let held = session.claim("tx", 1).await;
         let lost = format!(
@@ -154,10 +113,7 @@ async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
         assert!(session.text(&lost).await.ends_with("processing"));
     }
     database
-        .execute(&format!(
-            "update tidegate.policy set {} where kind = '{}' and stage = 'tx'",
-            end.change, end.kind
-        ))
+        .execute(&format!("update tidegate.policy set {} where kind = '{}' and stage = 'tx'", end.change, end.kind))
         .await;
     let queue = match end.from {
         "queued" => end.by.contains("$l").then_some("readiness"),
@@ -169,25 +125,15 @@ async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
         lease = format!("'{}'::tidegate.lease", session.claim(queue, 1).await[0].lease);
     }
     if end.from == "receipt_received" {
-        session
-            .texts(&format!(
-                "select id from tidegate.settle_receipt(array[{lease}], array['r'])"
-            ))
-            .await;
+        session.texts(&format!("select id from tidegate.settle_receipt(array[{lease}], array['r'])")).await;
     }
     if end.cause == "deadline_exceeded" {
-        database
-            .execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'")
-            .await;
+        database.execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'").await;
     }
-    database
-        .execute(&format!("select {}", end.by.replace("$l", &lease).replace("$i", &id)))
-        .await;
+    database.execute(&format!("select {}", end.by.replace("$l", &lease).replace("$i", &id))).await;
     assert_eq!(
         database
-            .value(&format!(
-                "select previous_status || ' ' || cause from tidegate.request where id = '{id}'"
-            ))
+            .value(&format!("select previous_status || ' ' || cause from tidegate.request where id = '{id}'"))
             .await,
         format!("{} {}", end.from, end.cause),
         "{end}"
@@ -212,11 +158,7 @@ async fn what_is_known_of_an_end_decides_about_its_key_its_error_and_its_text() 
             assert_eq!(database.value(&fact).await, executed, "{what}");
             let error = |member: &str| format!("select error ->> '{member}' from tidegate.request where id = '{id}'");
             let message = database.value(&error("message")).await;
-            assert_eq!(
-                message.contains("may have been executed"),
-                executed == "unknown",
-                "{what}: {message}"
-            );
+            assert_eq!(message.contains("may have been executed"), executed == "unknown", "{what}: {message}");
             if executed != "no" {
                 assert_eq!(database.value(&error("retryable")).await, "false", "{what}");
             }
@@ -258,11 +200,7 @@ async fn each_end_that_the_rules_allow_is_among_them_and_in_the_manual() {
     }
     let word = |executed: &str| if executed.is_empty() { "–" } else { executed }.to_owned();
     for end in ends() {
-        let row = (
-            format!("{} {}", end.from, end.cause),
-            word(end.executed[0]),
-            word(end.executed[1]),
-        );
+        let row = (format!("{} {}", end.from, end.cause), word(end.executed[0]), word(end.executed[1]));
         assert!(told.contains(&row), "{end}: {row:?} is not among {told:?}");
     }
     let told: BTreeSet<_> = told.into_iter().map(|(end, ..)| end).collect();
@@ -271,16 +209,10 @@ async fn each_end_that_the_rules_allow_is_among_them_and_in_the_manual() {
 
 /// A request of `direct` under the key `k` whose only send was lost, long ago.
 async fn lost_long_ago(database: &TestDatabase) -> String {
-    let lost = end(
-        ["direct", "tx_in_flight", "internal_error"],
-        "tidegate.fail_request('$i', 'lost')",
-        ["", ""],
-    );
+    let lost = end(["direct", "tx_in_flight", "internal_error"], "tidegate.fail_request('$i', 'lost')", ["", ""]);
     database.stop_clock().await;
     let id = ended(database, &lost, false).await;
-    database
-        .execute("update public.test_clock set at = at + interval '1 year'")
-        .await;
+    database.execute("update public.test_clock set at = at + interval '1 year'").await;
     id
 }
 
@@ -306,26 +238,16 @@ async fn a_key_that_stands_longer_than_its_window_is_kept_and_then_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_decides_how_long_a_key_stands_for_what_may_have_been_executed() {
     let again = "select outcome from tidegate.submit('direct', '1', 'k')";
-    for (setting, stands, kept) in [
-        ("window", "accepted", 0),
-        ("resolved", "replayed", 1),
-        ("free", "accepted", 0),
-    ] {
+    for (setting, stands, kept) in [("window", "accepted", 0), ("resolved", "replayed", 1), ("free", "accepted", 0)] {
         let database = TestDatabase::unlimited().await;
         database
-            .execute(&format!(
-                "update tidegate.kind set key_after_unknown = '{setting}', retention = '30 days'"
-            ))
+            .execute(&format!("update tidegate.kind set key_after_unknown = '{setting}', retention = '30 days'"))
             .await;
         lost_long_ago(&database).await;
         let expire = "select expired from tidegate.expire_keys()";
         assert_eq!(database.number(expire).await, 1 - kept, "{setting}");
         database.execute("select tidegate.expire_requests()").await;
-        assert_eq!(
-            database.number("select count(*) from tidegate.request").await,
-            kept,
-            "{setting}"
-        );
+        assert_eq!(database.number("select count(*) from tidegate.request").await, kept, "{setting}");
         assert_eq!(database.value(again).await, stands, "{setting}");
     }
 
@@ -351,19 +273,14 @@ async fn a_request_that_a_key_stands_for_is_not_deleted() {
 
     let mut session = Session::open(&database).await;
     let first = session.text("select id from tidegate.submit('direct', '1', 'k')").await;
-    database
-        .execute(&format!("select tidegate.fail_request('{first}', 'lost')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_request('{first}', 'lost')")).await;
     database.execute("select tidegate.redrive()").await;
     let second = session.text("select redriven_as from tidegate.redrive").await;
     // The key leads through the first to the second.
     for live in [true, false] {
         let refused = database.refused(&delete(&first)).await;
         assert_eq!(refused.code, "TG001", "{refused:?}");
-        assert!(
-            refused.message.contains("\"k\"") && refused.message.contains(&second),
-            "{refused:?}"
-        );
+        assert!(refused.message.contains("\"k\"") && refused.message.contains(&second), "{refused:?}");
         if live {
             database.answer_all().await;
         }
@@ -376,20 +293,15 @@ async fn a_request_that_a_key_stands_for_is_not_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_late_yes_and_a_new_acceptance_under_one_key_the_first_one_counts() {
-    for (commits, payload, expected) in [
-        (true, 1, Ok("replayed")),
-        (true, 2, Err("TG004")),
-        (false, 1, Ok("accepted")),
-        (false, 2, Ok("accepted")),
-    ] {
+    for (commits, payload, expected) in
+        [(true, 1, Ok("replayed")), (true, 2, Err("TG004")), (false, 1, Ok("accepted")), (false, 2, Ok("accepted"))]
+    {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
         let id = session.text("select id from tidegate.submit('direct', '1', 'k')").await;
         let held = session.claim("tx", 1).await;
-        let refused = format!(
-            "select id from tidegate.settle_rejected(array['{}'::tidegate.lease], null)",
-            held[0].lease
-        );
+        let refused =
+            format!("select id from tidegate.settle_rejected(array['{}'::tidegate.lease], null)", held[0].lease);
         session.texts(&refused).await;
 
         // It turns out that it was executed, while a caller repeats it.

@@ -13,21 +13,15 @@ use crate::{
 
 /// The codes of all reasons, the decisive one first.
 async fn reasons(session: &mut Session, id: RequestId) -> Vec<String> {
-    session
-        .texts(&format!("select reason from tidegate.explain('{id}')"))
-        .await
+    session.texts(&format!("select reason from tidegate.explain('{id}')")).await
 }
 
 async fn sentence(session: &mut Session, id: RequestId) -> String {
-    session
-        .text(&format!("select sentence from tidegate.explain('{id}') limit 1"))
-        .await
+    session.text(&format!("select sentence from tidegate.explain('{id}') limit 1")).await
 }
 
 async fn with_workers(database: &TestDatabase) -> Session {
-    database
-        .execute("select tidegate.worker_seen('w', '{readiness,tx}', '{readiness,tx}')")
-        .await;
+    database.execute("select tidegate.worker_seen('w', '{readiness,tx}', '{readiness,tx}')").await;
     Session::open(database).await
 }
 
@@ -40,21 +34,11 @@ async fn a_waiting_request_names_its_position_and_the_first_one_is_next() {
     assert_eq!(reasons(&mut session, ids[0]).await, ["next"]);
     assert_eq!(reasons(&mut session, ids[4]).await, ["waiting_behind"]);
     assert!(
-        sentence(&mut session, ids[4])
-            .await
-            .starts_with("waiting behind 4 others in tx"),
+        sentence(&mut session, ids[4]).await.starts_with("waiting behind 4 others in tx"),
         "{}",
         sentence(&mut session, ids[4]).await
     );
-    assert_eq!(
-        session
-            .text(&format!(
-                "select figures ->> 'position' from tidegate.explain('{}')",
-                ids[4]
-            ))
-            .await,
-        "4"
-    );
+    assert_eq!(session.text(&format!("select figures ->> 'position' from tidegate.explain('{}')", ids[4])).await, "4");
     database.execute("delete from tidegate.worker").await;
     assert_eq!(reasons(&mut session, ids[0]).await, ["no_worker", "next"]);
 }
@@ -76,19 +60,13 @@ async fn the_rate_and_the_concurrency_are_named_when_they_are_used_up() {
     assert_eq!(session.claim("readiness", 5).await.len(), 1);
 
     assert_eq!(reasons(&mut session, sends[1]).await, ["rate_limited", "next"]);
-    assert_eq!(
-        reasons(&mut session, sends[2]).await,
-        ["rate_limited", "waiting_behind"]
-    );
+    assert_eq!(reasons(&mut session, sends[2]).await, ["rate_limited", "waiting_behind"]);
     assert!(
         sentence(&mut session, sends[1])
             .await
             .starts_with("rate limited: queue tx sends 0.001/s, and the next is claimed in")
     );
-    assert_eq!(
-        reasons(&mut session, checks[2]).await,
-        ["concurrency_full", "waiting_behind"]
-    );
+    assert_eq!(reasons(&mut session, checks[2]).await, ["concurrency_full", "waiting_behind"]);
     assert_eq!(
         sentence(&mut session, checks[1]).await,
         "concurrency full: 1 of 1 checks of queue readiness are under way"
@@ -106,10 +84,7 @@ async fn a_queue_that_is_paused_or_stopped_says_so() {
         .await;
 
     assert_eq!(reasons(&mut session, id).await, ["paused", "next"]);
-    assert_eq!(
-        sentence(&mut session, id).await,
-        "queue tx is paused: `tidegate resume tx`"
-    );
+    assert_eq!(sentence(&mut session, id).await, "queue tx is paused: `tidegate resume tx`");
     assert_eq!(reasons(&mut session, check).await, ["stopped", "next"]);
 }
 
@@ -125,10 +100,7 @@ async fn a_held_request_names_its_worker_and_its_lease_also_when_the_lease_has_r
     for (id, what) in [(send, "send"), (check, "check")] {
         assert_eq!(reasons(&mut session, id).await, ["held"]);
         let said = sentence(&mut session, id).await;
-        let begins = format!(
-            "held by worker-{} for its {what} (attempt 1), under a lease until 2",
-            session.pid
-        );
+        let begins = format!("held by worker-{} for its {what} (attempt 1), under a lease until 2", session.pid);
         assert!(said.starts_with(&begins), "{said}");
     }
 
@@ -163,10 +135,7 @@ async fn backoffs_and_delayed_starts_are_told_apart() {
 
     assert_eq!(reasons(&mut session, retried).await, ["backing_off"]);
     let said = sentence(&mut session, retried).await;
-    assert!(
-        said.starts_with("backing off after attempt 1 (http_503: busy): its next send is due at"),
-        "{said}"
-    );
+    assert!(said.starts_with("backing off after attempt 1 (http_503: busy): its next send is due at"), "{said}");
     assert_eq!(reasons(&mut session, delayed.parse().unwrap()).await, ["not_before"]);
 }
 
@@ -175,11 +144,7 @@ async fn a_row_that_names_no_queue_or_one_of_the_wrong_stage_has_lost_its_place(
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let id = database.submit("direct").await;
-    for (queue, words) in [
-        ("null", "any queue"),
-        ("'nowhere'", "queue nowhere"),
-        ("'readiness'", "queue readiness"),
-    ] {
+    for (queue, words) in [("null", "any queue"), ("'nowhere'", "queue nowhere"), ("'readiness'", "queue readiness")] {
         session
             .execute(&format!(
                 "set session_replication_role = replica;
@@ -218,14 +183,8 @@ async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
     expire_leases(&database, "tx").await;
 
     for (id, words) in [
-        (
-            once,
-            "(attempt 1): the next claim ends it as outcome_unknown, because it may have been sent",
-        ),
-        (
-            last,
-            "(attempt 1000): the next claim ends it, because its attempts are used up",
-        ),
+        (once, "(attempt 1): the next claim ends it as outcome_unknown, because it may have been sent"),
+        (last, "(attempt 1000): the next claim ends it, because its attempts are used up"),
     ] {
         assert_eq!(reasons(&mut session, id).await[0], "lost");
         let said = sentence(&mut session, id).await;
@@ -247,9 +206,7 @@ async fn a_lease_of_before_the_clock_was_set_back_is_lost_and_no_backoff() {
     let mut session = with_workers(&database).await;
     let id = database.submit("direct").await;
     session.claim("tx", 1).await;
-    database
-        .execute("update tidegate.claim set until = until + interval '1 hour'")
-        .await;
+    database.execute("update tidegate.claim set until = until + interval '1 hour'").await;
 
     assert_eq!(reasons(&mut session, id).await, ["lost", "next"]);
 }
@@ -278,10 +235,7 @@ async fn a_backoff_under_an_open_breaker_has_both_reasons() {
         .await;
 
     assert_eq!(reasons(&mut session, id).await, ["breaker_open", "backing_off"]);
-    assert_eq!(
-        reasons(&mut session, delayed.parse().unwrap()).await,
-        ["breaker_open", "not_before"]
-    );
+    assert_eq!(reasons(&mut session, delayed.parse().unwrap()).await, ["breaker_open", "not_before"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,17 +252,12 @@ async fn an_open_breaker_says_until_when() {
     session.execute("set time zone 'UTC'").await;
 
     assert_eq!(reasons(&mut session, id).await, ["breaker_open", "next"]);
-    assert_eq!(
-        sentence(&mut session, id).await,
-        "the tx breaker of direct is open until 2100-01-01 12:00:07+00:00"
-    );
+    assert_eq!(sentence(&mut session, id).await, "the tx breaker of direct is open until 2100-01-01 12:00:07+00:00");
     // Snoozed by a claim that met the breaker, it is still the breaker that counts.
     assert!(session.claim("tx", 1).await.is_empty());
     assert_eq!(reasons(&mut session, id).await[0], "breaker_open");
 
-    database
-        .execute("update tidegate.breaker set state = 'half_open', open_until = null, probes = 1")
-        .await;
+    database.execute("update tidegate.breaker set state = 'half_open', open_until = null, probes = 1").await;
     assert_eq!(reasons(&mut session, id).await[0], "breaker_half_open");
 }
 
@@ -317,13 +266,9 @@ async fn a_sent_request_awaits_its_response_and_an_ended_one_names_its_end() {
     let database = TestDatabase::unlimited().await;
     let mut session = with_workers(&database).await;
     let awaiting = receipt(&database, "user_decrypt", Some("ref-1")).await;
-    database
-        .execute("select tidegate.respond('1', reference => 'ref-1', part => 'a')")
-        .await;
+    database.execute("select tidegate.respond('1', reference => 'ref-1', part => 'a')").await;
     let cancelled = database.submit("direct").await;
-    database
-        .execute(&format!("select tidegate.cancel('{cancelled}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{cancelled}')")).await;
     let completed = RequestId(database.request_in("direct", "completed").await);
     let timed_out = RequestId(database.request_in("public_decrypt", "timed_out").await);
 
@@ -337,10 +282,7 @@ async fn a_sent_request_awaits_its_response_and_an_ended_one_names_its_end() {
     assert_eq!(reasons(&mut session, timed_out).await, ["timed_out"]);
     assert_eq!(reasons(&mut session, cancelled).await, ["failure"]);
     let said = sentence(&mut session, cancelled).await;
-    assert!(
-        said.ends_with("(cancelled): cancelled: cancelled before it was sent"),
-        "{said}"
-    );
+    assert!(said.ends_with("(cancelled): cancelled: cancelled before it was sent"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -351,17 +293,13 @@ async fn lost_messages_passed_deadlines_and_unknown_ids_are_told() {
     database.execute("delete from pgmq.q_tx").await;
     let late = database.submit("public_decrypt").await;
     database
-        .execute(&format!(
-            "update tidegate.request set readiness_deadline_at = clock_timestamp() where id = '{late}'"
-        ))
+        .execute(&format!("update tidegate.request set readiness_deadline_at = clock_timestamp() where id = '{late}'"))
         .await;
 
     assert_eq!(reasons(&mut session, lost).await, ["no_message"]);
     assert_eq!(reasons(&mut session, late).await, ["overdue", "next"]);
-    let (state, message) = session
-        .attempt("select * from tidegate.explain('00000000-0000-7000-8000-000000000000')")
-        .await
-        .unwrap_err();
+    let (state, message) =
+        session.attempt("select * from tidegate.explain('00000000-0000-7000-8000-000000000000')").await.unwrap_err();
     assert_eq!(state, "TG006");
     assert!(message.starts_with("there is no request"), "{message}");
 }
@@ -374,11 +312,7 @@ async fn the_command_line_says_it_to_people_and_to_programs() {
 
     let said = run(&database.url, &["explain", &id]).await;
     assert!(said.status.success(), "{}", err(&said));
-    assert!(
-        out(&said).starts_with(&format!("direct {id} is processing\n  queue tx is paused")),
-        "{}",
-        out(&said)
-    );
+    assert!(out(&said).starts_with(&format!("direct {id} is processing\n  queue tx is paused")), "{}", out(&said));
     assert!(out(&said).contains("ask again in 300 s"), "{}", out(&said));
     let said = run(&database.url, &["explain", &id, "--json"]).await;
     let said: Value = serde_json::from_slice(&said.stdout).unwrap();
@@ -406,10 +340,7 @@ async fn an_error_of_the_downstream_forges_no_line_and_commands_no_terminal() {
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let said = out(&run(&database.url, &words).await);
         assert!(!said.contains('\u{1b}'), "{command}: {said}");
-        assert!(
-            !said.lines().any(|line| line.starts_with("ask again")),
-            "{command}: {said}"
-        );
+        assert!(!said.lines().any(|line| line.starts_with("ask again")), "{command}: {said}");
     }
     let told = out(&run(&database.url, &["get", &id.to_string()]).await);
     assert!(told.contains(r"no: a\nask again in 0 s\u{1b}[2J"), "{told}");

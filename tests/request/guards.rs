@@ -33,14 +33,7 @@ struct Movement {
     aside: &'static [&'static str],
 }
 
-const HELD: Movement = Movement {
-    name: "",
-    call: "",
-    message: Message::Held,
-    due: "",
-    moves: |_, _| None,
-    aside: &[],
-};
+const HELD: Movement = Movement { name: "", call: "", message: Message::Held, due: "", moves: |_, _| None, aside: &[] };
 
 fn movements() -> Vec<Movement> {
     vec![
@@ -238,11 +231,7 @@ async fn arrange(session: &mut PgConnection, id: Uuid, flow: &str, movement: &Mo
         ),
     )
     .await;
-    let own = value(
-        session,
-        &format!("select queue from tidegate.request where id = '{id}'"),
-    )
-    .await;
+    let own = value(session, &format!("select queue from tidegate.request where id = '{id}'")).await;
     let queue = match own.as_str() {
         "" if flow == "decrypt" && movement.name == "claim_readiness" => "readiness",
         "" => "tx",
@@ -317,11 +306,7 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
 
             let moved = value(&mut session, &fill(movement.call)).await;
 
-            let now = value(
-                &mut session,
-                &format!("select req_status from tidegate.request where id = '{id}'"),
-            )
-            .await;
+            let now = value(&mut session, &format!("select req_status from tidegate.request where id = '{id}'")).await;
             if let Some(to) = (movement.moves)(flow, status) {
                 assert_eq!((moved.as_str(), now.as_str()), ("1", to), "{what}");
             } else if movement.name == "respond with a verdict of no" && *flow != "proof" {
@@ -346,9 +331,7 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
 
 /// The parts of `everything` that a movement may not touch.
 fn without(state: &str, aside: &[&str]) -> String {
-    let keep = state
-        .split("\n== ")
-        .filter(|part| !aside.iter().any(|name| part.starts_with(name)));
+    let keep = state.split("\n== ").filter(|part| !aside.iter().any(|name| part.starts_with(name)));
     keep.collect::<Vec<_>>().join("\n== ")
 }
 

@@ -22,11 +22,7 @@ async fn a_hand_edit_that_sets_nothing_but_the_status_is_completed_and_labelled(
     ] {
         let before = database.value("select clock_timestamp()").await;
         let from = database.status(id).await;
-        database
-            .execute(&format!(
-                "update tidegate.request set req_status = '{to}' where id = '{id}'"
-            ))
-            .await;
+        database.execute(&format!("update tidegate.request set req_status = '{to}' where id = '{id}'")).await;
         no += 1;
         assert_eq!(
             database
@@ -41,10 +37,7 @@ async fn a_hand_edit_that_sets_nothing_but_the_status_is_completed_and_labelled(
             format!("({from},{no},hand_edit,t,{from},hand_edit,t,t)")
         );
     }
-    assert_eq!(
-        database.number("select count(*) from tidegate.awaiting_response").await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.awaiting_response").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,9 +45,7 @@ async fn a_hand_edit_to_receipt_received_is_awaited_and_expires_like_any_other()
     let database = TestDatabase::new().await;
     let id = database.request_in("direct", "tx_in_flight").await;
 
-    database
-        .execute("update tidegate.request set req_status = 'receipt_received'")
-        .await;
+    database.execute("update tidegate.request set req_status = 'receipt_received'").await;
 
     assert_eq!(
         database
@@ -82,18 +73,14 @@ async fn without_a_status_change_the_history_fields_are_put_back() {
 
     assert_eq!(
         database
-            .value(&format!(
-                "select row(transition_no, cause, worker)::text from tidegate.request where id = '{id}'"
-            ))
+            .value(&format!("select row(transition_no, cause, worker)::text from tidegate.request where id = '{id}'"))
             .await,
         "(2,claimed,me)"
     );
     assert_eq!(database.number("select count(*) from tidegate.request_event").await, 2);
     // And the next transition is numbered on from there.
     database
-        .execute(&format!(
-            "update tidegate.request set req_status = 'failure', transition_no = 99 where id = '{id}'"
-        ))
+        .execute(&format!("update tidegate.request set req_status = 'failure', transition_no = 99 where id = '{id}'"))
         .await;
     assert_eq!(
         database
@@ -117,9 +104,7 @@ async fn identity_never_changes_and_live_rows_are_never_lost() {
         "flow = 'direct', kind = 'direct', req_status = 'processing'",
     ] {
         for id in [live.0, done] {
-            let refusal = database
-                .refused(&format!("update tidegate.request set {set} where id = '{id}'"))
-                .await;
+            let refusal = database.refused(&format!("update tidegate.request set {set} where id = '{id}'")).await;
             assert_eq!(refusal.code, "TG001", "{set}");
             assert!(refusal.message.contains(&id.to_string()), "{refusal:?}");
         }
@@ -134,9 +119,7 @@ async fn identity_never_changes_and_live_rows_are_never_lost() {
     }
     assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
 
-    database
-        .execute(&format!("delete from tidegate.request where id = '{done}'"))
-        .await;
+    database.execute(&format!("delete from tidegate.request where id = '{done}'")).await;
     assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }
 
@@ -188,9 +171,7 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
 async fn a_session_that_sets_what_functions_announce_changes_nothing() {
     for setting in ["announced", "counted"] {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
-            .await;
+        database.execute("update tidegate.policy set base_ms = 0, jitter_ms = 0").await;
         let mut session = Session::open(&database).await;
         session.execute(&format!("set tidegate.{setting} = 'on'")).await;
         for call in [
@@ -209,10 +190,7 @@ async fn a_session_that_sets_what_functions_announce_changes_nothing() {
             sound(&database).await;
         }
         for (what, call) in [
-            (
-                "the lease of its worker ran out",
-                "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
-            ),
+            ("the lease of its worker ran out", "tidegate.claim_tx('tx', 'w', 1, '1 minute')"),
             ("and again", "tidegate.recover()"),
         ] {
             expire_leases(&database, "tx").await;
@@ -240,16 +218,7 @@ async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
            and (u.part ~ '^[^;]*;[^;]*update tidegate\\.request as r\\s+set\\s[^;]*previous_status = r\\.req_status[^;]*;') = {named}
          group by p.proname order by 1";
     let named = column(&mut session, &updates.replace("{named}", "true")).await;
-    assert_eq!(
-        named,
-        [
-            "apply_response 1",
-            "claim_readiness 1",
-            "claim_tx 1",
-            "settle_passed 1",
-            "settle_receipt 2"
-        ]
-    );
+    assert_eq!(named, ["apply_response 1", "claim_readiness 1", "claim_tx 1", "settle_passed 1", "settle_receipt 2"]);
     let others = column(&mut session, &updates.replace("{named}", "false")).await;
     assert_eq!(others, Vec::<String>::new());
 }

@@ -21,9 +21,7 @@ async fn counted(database: &TestDatabase) -> [i64; 3] {
                 "select coalesce(sum(delta), 0)::bigint from tidegate.request_count_delta where from_status is null",
             )
             .await,
-        database
-            .number("select count(*) from tidegate.request_event where transition_no = 1")
-            .await,
+        database.number("select count(*) from tidegate.request_event where transition_no = 1").await,
     ]
 }
 
@@ -122,10 +120,7 @@ async fn an_upsert_of_a_request_that_has_ended_inserts_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn inserts_of_different_ids_do_not_wait_for_each_other() {
     let database = TestDatabase::unlimited().await;
-    let insert = format!(
-        "insert into tidegate.request {COLUMNS} values {}",
-        row("gen_random_uuid()")
-    );
+    let insert = format!("insert into tidegate.request {COLUMNS} values {}", row("gen_random_uuid()"));
     let mut first = Session::begin(&database).await;
     first.execute(&insert).await;
     let mut second = Session::open(&database).await;

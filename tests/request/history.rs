@@ -83,10 +83,7 @@ async fn settle_some(
 ) {
     for claim in claims {
         if random.random_bool(0.9) {
-            let way = ways
-                .choose(random)
-                .unwrap()
-                .replace('%', &leases(std::slice::from_ref(claim)));
+            let way = ways.choose(random).unwrap().replace('%', &leases(std::slice::from_ref(claim)));
             run(session, &format!("select tidegate.{way}")).await;
         }
     }
@@ -101,20 +98,12 @@ async fn the_events_of_random_lives_replay_to_their_requests() {
         for step in 0..60 {
             live(&mut session, &mut random).await;
             if step % 5 == 0 {
-                assert_eq!(
-                    violations(&mut session).await,
-                    NO_VIOLATIONS,
-                    "seed {seed}, step {step}"
-                );
+                assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}, step {step}");
             }
         }
         assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}");
     }
-    let reached = column(
-        &mut session,
-        "select distinct to_status::text from tidegate.request_event",
-    )
-    .await;
+    let reached = column(&mut session, "select distinct to_status::text from tidegate.request_event").await;
     assert_eq!(reached.len(), STATUSES.len(), "{reached:?}");
     let causes = column(&mut session, "select distinct cause from tidegate.request_event").await;
     assert!(causes.len() >= 15, "{causes:?}");
@@ -233,11 +222,7 @@ async fn a_transition_stays_on_record_as_it_was_made_whatever_is_edited_afterwar
             let forgery = FORGERIES.choose(&mut random).unwrap();
             let one = "any(array(select id from tidegate.request order by random() limit 1))";
             forge(&mut session, forgery, one).await;
-            assert_eq!(
-                differing(&mut session).await,
-                NO_VIOLATIONS,
-                "seed {seed}, step {step}: {forgery}"
-            );
+            assert_eq!(differing(&mut session).await, NO_VIOLATIONS, "seed {seed}, step {step}: {forgery}");
         }
     }
 }
@@ -249,11 +234,7 @@ async fn a_plain_life_stores_no_event_and_a_deleted_request_leaves_its_history()
     for (kind, stored, told) in [
         ("direct", "", "submitted claimed receipt response"),
         ("input_proof", "", "submitted claimed receipt verdict_accepted"),
-        (
-            "public_decrypt",
-            "readiness_passed",
-            "submitted readiness_passed claimed receipt response",
-        ),
+        ("public_decrypt", "readiness_passed", "submitted readiness_passed claimed receipt response"),
     ] {
         let id = database.request_in(kind, "completed").await;
         let causes = |table: &str| {
@@ -290,20 +271,10 @@ async fn hand_edits_of_many_rows_at_once_are_recorded_one_by_one() {
     .await;
 
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request_event where transition_no = 1")
-            .await,
-        150
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request_event where transition_no = 1").await, 150);
     run(&mut session, "select tidegate.fold_counts()").await;
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request_count_delta")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request_count_delta").await, 0);
 }
 
 /// A claim counts its own transitions, by a setting that lasts as long as its statement.
@@ -367,44 +338,23 @@ async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_coun
     let id = database.request_in("user_decrypt", "receipt_received").await;
     let other = database.request_in("user_decrypt", "receipt_received").await;
     for part in ["a", "b", "c"] {
-        run(
-            &mut session,
-            &format!("select tidegate.respond('1', id => '{id}', part => '{part}')"),
-        )
-        .await;
-        run(
-            &mut session,
-            &format!("select tidegate.respond('1', id => '{other}', part => '{part}')"),
-        )
-        .await;
+        run(&mut session, &format!("select tidegate.respond('1', id => '{id}', part => '{part}')")).await;
+        run(&mut session, &format!("select tidegate.respond('1', id => '{other}', part => '{part}')")).await;
     }
 
     run(&mut session, &format!("delete from tidegate.request where id = '{id}'")).await;
 
-    for (table, left) in [
-        ("response_part", 3),
-        ("request_reference", 1),
-        ("request", 1),
-        ("awaiting_response", 0),
-    ] {
+    for (table, left) in [("response_part", 3), ("request_reference", 1), ("request", 1), ("awaiting_response", 0)] {
         let rows = format!("select count(*) from tidegate.{table}");
         assert_eq!(database.number(&rows).await, left, "{table}");
     }
     assert_eq!(
-        column(
-            &mut session,
-            "select row(kind, req_status, requests)::text from tidegate.request_overview"
-        )
-        .await,
+        column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await,
         ["(user_decrypt,completed,1)"]
     );
     run(&mut session, "select tidegate.fold_counts()").await;
     assert_eq!(
-        column(
-            &mut session,
-            "select row(kind, req_status, requests)::text from tidegate.request_overview"
-        )
-        .await,
+        column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await,
         ["(user_decrypt,completed,1)"]
     );
 }
@@ -446,10 +396,7 @@ async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
     assert_eq!(writers.join_all().await.into_iter().sum::<i64>(), requests);
 
     let updates = "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
-    eventually("the statistics have arrived", || async {
-        database.number(updates).await >= 2 * requests
-    })
-    .await;
+    eventually("the statistics have arrived", || async { database.number(updates).await >= 2 * requests }).await;
     let hot =
         "select 100 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
     let hot = database.number(hot).await;

@@ -19,20 +19,13 @@ async fn walk(session: &mut Session, arguments: &str) -> Vec<Vec<String>> {
                  from tidegate.list_requests({arguments}, before => {before})"
             ))
             .await;
-        let next = rows
-            .first()
-            .and_then(|row| row.split(' ').nth(1))
-            .unwrap_or_default()
-            .to_owned();
+        let next = rows.first().and_then(|row| row.split(' ').nth(1)).unwrap_or_default().to_owned();
         let ids = rows.iter().map(|row| row.split(' ').next().unwrap());
         pages.push(ids.filter(|id| !id.is_empty()).map(str::to_owned).collect());
         if next.is_empty() {
             return pages;
         }
-        assert!(
-            before == "null" || format!("'{next}'") < before,
-            "{next} is no progress after {before}"
-        );
+        assert!(before == "null" || format!("'{next}'") < before, "{next} is no progress after {before}");
         before = format!("'{next}'");
         assert!(pages.len() < 1000, "no end");
     }
@@ -53,10 +46,7 @@ async fn every_request_is_on_one_page_whatever_the_bounds() {
         ("'direct', page => 300", "true"),
         ("'direct', page => 1000", "true"),
         ("'direct', '{failure}', page => 5", "req_status = 'failure'"),
-        (
-            "'direct', '{failure}', page => 5, examine => 6",
-            "req_status = 'failure'",
-        ),
+        ("'direct', '{failure}', page => 5, examine => 6", "req_status = 'failure'"),
         ("'direct', '{processing,failure}', page => 50, examine => 50", "true"),
         ("'direct', '{completed}', page => 1, examine => 1", "false"),
         ("'direct', '{}'", "false"),
@@ -65,18 +55,13 @@ async fn every_request_is_on_one_page_whatever_the_bounds() {
     ] {
         let pages = walk(&mut session, arguments).await;
         let expected = session
-            .texts(&format!(
-                "select id from tidegate.request where kind = 'direct' and {filter} order by id desc"
-            ))
+            .texts(&format!("select id from tidegate.request where kind = 'direct' and {filter} order by id desc"))
             .await;
         assert_eq!(pages.concat(), expected, "{arguments}");
     }
     for (arguments, filter) in [
         ("page => 7", "true"),
-        (
-            "states => '{failure}', page => 5, examine => 6",
-            "req_status = 'failure'",
-        ),
+        ("states => '{failure}', page => 5, examine => 6", "req_status = 'failure'"),
         ("null, queue => 'tx', page => 40", "queue = 'tx'"),
     ] {
         let pages = walk(&mut session, arguments).await;
@@ -109,13 +94,9 @@ async fn a_list_begins_at_a_time_and_takes_any_time() {
         let before = (7 - found.parse::<i32>().unwrap()).to_string();
         assert_eq!(database.value(&until).await, before, "until {since}");
     }
-    let unknown_queue = database
-        .refused("select * from tidegate.list_requests(queue => 'teleport')")
-        .await;
+    let unknown_queue = database.refused("select * from tidegate.list_requests(queue => 'teleport')").await;
     assert_eq!(unknown_queue.code, "TG005");
-    let unknown = database
-        .refused("select * from tidegate.list_requests('teleport')")
-        .await;
+    let unknown = database.refused("select * from tidegate.list_requests('teleport')").await;
     assert_eq!(unknown.code, "TG002");
 }
 
@@ -132,9 +113,7 @@ async fn where_a_page_ends_tells_no_id_of_a_request_that_may_not_be_seen() {
 
     assert!(next.ends_with("-0000-000000000000"), "{next}");
     let next: Uuid = next.parse().unwrap();
-    let seen = database
-        .number(&format!("select count(*) from tidegate.request where id >= '{next}'"))
-        .await;
+    let seen = database.number(&format!("select count(*) from tidegate.request where id >= '{next}'")).await;
     assert!((10..50).contains(&seen), "{seen}");
 }
 
@@ -146,14 +125,8 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
     for (arguments, most) in [
         ("'direct', page => 10", 100),
         ("'direct', page => 1000", 2200),
-        (
-            "'direct', before => (select id from tidegate.request order by id offset 100000 limit 1), page => 10",
-            100,
-        ),
-        (
-            "'direct', since => clock_timestamp() - interval '10 minutes', page => 10",
-            100,
-        ),
+        ("'direct', before => (select id from tidegate.request order by id offset 100000 limit 1), page => 10", 100),
+        ("'direct', since => clock_timestamp() - interval '10 minutes', page => 10", 100),
         ("'direct', since => '2000-01-01', page => 10", 100),
         // Two of ten direct requests await a response; none has a submitter.
         ("'direct', '{receipt_received}', page => 10", 1500),
@@ -173,29 +146,17 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
             "(select id from tidegate.request order by id offset 100000 limit 1)",
             &format!(
                 "'{}'",
-                value(
-                    &mut session,
-                    "select id from tidegate.request order by id offset 100000 limit 1"
-                )
-                .await
+                value(&mut session, "select id from tidegate.request order by id offset 100000 limit 1").await
             ),
         );
         sqlx::raw_sql("commit; begin").execute(&mut session).await.unwrap();
         let read = "select coalesce(sum(seq_tup_read), 0) || ' ' || coalesce(sum(idx_tup_fetch), 0)
              from pg_stat_xact_user_tables where schemaname = 'tidegate' and relname = 'request'";
         let at_first = value(&mut session, read).await;
-        value(
-            &mut session,
-            &format!("select count(*) from tidegate.list_requests({fixed})"),
-        )
-        .await;
+        value(&mut session, &format!("select count(*) from tidegate.list_requests({fixed})")).await;
         let at_last = value(&mut session, read).await;
         let number = |text: &str, place: usize| -> i64 { text.split(' ').nth(place).unwrap().parse().unwrap() };
-        assert_eq!(
-            number(&at_last, 0),
-            number(&at_first, 0),
-            "{arguments} scans, at {before}"
-        );
+        assert_eq!(number(&at_last, 0), number(&at_first, 0), "{arguments} scans, at {before}");
         let fetched = number(&at_last, 1) - number(&at_first, 1);
         assert!(fetched <= most, "{arguments} fetches {fetched}");
         sqlx::raw_sql("rollback").execute(&mut session).await.unwrap();

@@ -13,11 +13,7 @@ const NO_ROWS: [&str; 0] = [];
 
 /// Moves the stopped clock to a time after it was stopped.
 async fn move_clock(database: &TestDatabase, began: &str, after: &str) {
-    database
-        .execute(&format!(
-            "update public.test_clock set at = '{began}'::timestamptz + interval '{after}'"
-        ))
-        .await;
+    database.execute(&format!("update public.test_clock set at = '{began}'::timestamptz + interval '{after}'")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,18 +23,15 @@ async fn a_stuck_request_is_shown_with_the_reason_and_no_other() {
     let began = database.value("select at from public.test_clock").await;
     receipt(&database, "input_proof", None).await;
     database.submit("direct").await;
-    database
-        .execute("select tidegate.claim_tx('tx', 'lost', 1, '30 seconds')")
-        .await;
+    database.execute("select tidegate.claim_tx('tx', 'lost', 1, '30 seconds')").await;
     database.submit("direct").await;
     database.submit("public_decrypt").await;
     assert_eq!(database.column(STUCK).await, NO_ROWS);
 
     // The lease of 30 seconds has run out ten seconds ago, and no claim has reaped it.
-    for (after, stuck) in [
-        ("40 seconds", &NO_ROWS[..]),
-        ("41 seconds", &["direct tx_in_flight lease_ran_out 00:00:11"]),
-    ] {
+    for (after, stuck) in
+        [("40 seconds", &NO_ROWS[..]), ("41 seconds", &["direct tx_in_flight lease_ran_out 00:00:11"])]
+    {
         move_clock(&database, &began, after).await;
         assert_eq!(database.column(STUCK).await, stuck, "{after}");
     }
@@ -72,9 +65,7 @@ async fn a_stuck_request_is_shown_with_the_reason_and_no_other() {
     }
 
     // A claim reaps the lease, and maintenance ends what is overdue. A message that is left of a request is a stray.
-    database
-        .execute("create table public.left_over as select * from pgmq.q_tx")
-        .await;
+    database.execute("create table public.left_over as select * from pgmq.q_tx").await;
     database.claim_tx(10).await;
     move_clock(&database, &began, "62 minutes").await;
     database.execute("call tidegate.maintain()").await;
@@ -88,9 +79,7 @@ async fn a_stuck_request_is_shown_with_the_reason_and_no_other() {
 async fn transitions_are_shown_by_minute_for_an_hour() {
     let database = TestDatabase::unlimited().await;
     database.stop_clock().await;
-    database
-        .execute("update public.test_clock set at = date_trunc('minute', at)")
-        .await;
+    database.execute("update public.test_clock set at = date_trunc('minute', at)").await;
     let began = database.value("select at from public.test_clock").await;
     let rates = format!(
         "select date_trunc('second', minute - '{began}') || ' ' || kind || ' ' || req_status || ' ' || transitions || ' ' || per_minute_5m
@@ -110,34 +99,23 @@ async fn transitions_are_shown_by_minute_for_an_hour() {
     database.execute("select tidegate.fold_counts()").await;
     database.submit("direct").await;
     database.execute("select tidegate.fold_counts()").await;
-    let later = [
-        "00:04:00 direct processing 2 1.0",
-        "00:04:00 public_decrypt queued 1 0.2",
-    ];
+    let later = ["00:04:00 direct processing 2 1.0", "00:04:00 public_decrypt queued 1 0.2"];
     assert_eq!(database.column(&rates).await, [&later[..], &first].concat());
 
     move_clock(&database, &began, "61 minutes").await;
     database.submit("direct").await;
     database.execute("select tidegate.fold_counts()").await;
-    assert_eq!(
-        database.column(&rates).await,
-        [&["01:01:00 direct processing 1 0.2"], &later[..]].concat()
-    );
+    assert_eq!(database.column(&rates).await, [&["01:01:00 direct processing 1 0.2"], &later[..]].concat());
     move_clock(&database, &began, "24 hours 30 minutes").await;
     database.execute("select tidegate.note_minutes()").await;
-    assert_eq!(
-        database.number("select count(*) from tidegate.transition_minute").await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.transition_minute").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     let database = TestDatabase::unlimited().await;
     database.stop_clock().await;
-    database
-        .execute("update public.test_clock set at = date_trunc('minute', at)")
-        .await;
+    database.execute("update public.test_clock set at = date_trunc('minute', at)").await;
     let began = database.value("select at from public.test_clock").await;
     let began = began.as_str();
     move_clock(&database, began, "10 seconds").await;
@@ -180,10 +158,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
             .execute("select tidegate.fold_calls(); update tidegate.call_minute set calls = 0; select tidegate.note_minutes()")
             .await;
         let noted = database.column(&kind).await;
-        assert!(
-            noted[0].starts_with(&format!("00:00:00 4 1 0 0 {sends} 2 2 ")),
-            "{noted:?}"
-        );
+        assert!(noted[0].starts_with(&format!("00:00:00 4 1 0 0 {sends} 2 2 ")), "{noted:?}");
         assert!(noted[0].ends_with(" 900"), "{noted:?}");
         assert_eq!(database.column(&queue).await, ["00:01:00 1 0", "00:00:00 4 4"]);
     }
@@ -210,18 +185,12 @@ async fn latencies_are_shown_by_stage_for_five_minutes() {
         )
         .await;
     let shown = "select row(l.*)::text from tidegate.stage_latency as l";
-    let expected = [
-        "(direct,response,2,1000,3000,3000)",
-        "(direct,tx,100,50,95,99)",
-        "(public_decrypt,readiness,1,7,7,7)",
-    ];
+    let expected =
+        ["(direct,response,2,1000,3000,3000)", "(direct,tx,100,50,95,99)", "(public_decrypt,readiness,1,7,7,7)"];
     assert_eq!(database.column(shown).await, expected);
     database.execute("select tidegate.fold_calls()").await;
     let folded = database.column(shown).await;
-    assert_eq!(
-        (&folded[0], &folded[2]),
-        (&expected[0].to_owned(), &expected[2].to_owned())
-    );
+    assert_eq!((&folded[0], &folded[2]), (&expected[0].to_owned(), &expected[2].to_owned()));
     let same = "select row(s.p50_ms, s.p99_ms) = row(l.p50_ms, l.p99_ms)
                 from tidegate.sli as s join tidegate.stage_latency as l on l.kind = s.kind and l.stage = s.stage::text
                 where s.kind = 'direct'";
@@ -240,9 +209,7 @@ async fn the_views_read_no_more_than_what_they_show_of_a_large_table() {
     for _ in 0..8 {
         for (view, rows) in [("stuck_request", 1000), ("transition_rate", 0), ("stage_latency", 0)] {
             let sql = format!("select count(*) from tidegate.{view}");
-            let read = session
-                .reads("request|awaiting_response|stored_event.*|q_tx|q_readiness", &sql)
-                .await;
+            let read = session.reads("request|awaiting_response|stored_event.*|q_tx|q_readiness", &sql).await;
             assert_eq!(read.scans, 0, "{view}: {read:?}");
             assert!(read.rows_by_index <= rows, "{view}: {read:?}");
         }

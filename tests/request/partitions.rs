@@ -22,18 +22,12 @@ async fn events_land_in_the_partition_of_their_requests_day() {
     for (id, day) in [
         ("tidegate_internal.uuid_v7()", "now()"),
         ("tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC'))", "now()"),
-        (
-            "tidegate.uuid_v7_floor(date_trunc('day', now(), 'UTC') + interval '1 day')",
-            "now() + interval '1 day'",
-        ),
+        ("tidegate.uuid_v7_floor(date_trunc('day', now(), 'UTC') + interval '1 day')", "now() + interval '1 day'"),
         (
             "tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC') + interval '2 days' - interval '1 ms')",
             "now() + interval '1 day'",
         ),
-        (
-            "tidegate_internal.uuid_v7(now() + interval '3 days')",
-            "now() + interval '3 days'",
-        ),
+        ("tidegate_internal.uuid_v7(now() + interval '3 days')", "now() + interval '3 days'"),
     ] {
         let expected = format!("select 'stored_event_' || to_char(({day}) at time zone 'UTC', 'YYYY_MM_DD')");
         let expected = value(&mut session, &expected).await;
@@ -74,10 +68,7 @@ async fn events_land_in_the_partition_of_their_requests_day() {
         1,
         "today's and the next three are there"
     );
-    assert_eq!(
-        column(&mut session, "select tidegate.make_partitions(4)").await,
-        NO_ROWS
-    );
+    assert_eq!(column(&mut session, "select tidegate.make_partitions(4)").await, NO_ROWS);
 }
 
 #[tokio::test(flavor = "multi_thread")]

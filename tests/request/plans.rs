@@ -10,9 +10,7 @@ async fn no_everyday_function_scans_the_requests() {
     let database = TestDatabase::large().await;
     let mut session = Session::open(&database).await;
     let id = session.text("select id from tidegate.submit('direct', '{}')").await;
-    let waiting = session
-        .text("select request_id from tidegate.awaiting_response limit 1")
-        .await;
+    let waiting = session.text("select request_id from tidegate.awaiting_response limit 1").await;
 
     // More than five times each: a plan may turn from custom to generic.
     for round in 0..8 {
@@ -56,9 +54,7 @@ async fn no_everyday_function_scans_the_requests() {
             });
             let cancelled = session.text("select message ->> 'id' from pgmq.q_tx limit 1").await;
             calls.push(format!("select outcome from tidegate.cancel('{cancelled}')"));
-            calls.push(format!(
-                "select count(*) from tidegate.fail_internal(array['{cancelled}'::uuid, '{waiting}'])"
-            ));
+            calls.push(format!("select count(*) from tidegate.fail_internal(array['{cancelled}'::uuid, '{waiting}'])"));
         }
         for sql in calls {
             let read = session.reads("request|awaiting_response", &sql).await;

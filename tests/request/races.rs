@@ -10,12 +10,9 @@ use crate::support::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_holder_that_settles_during_a_new_claim_moves_nothing() {
-    for (function, more) in [
-        ("settle_receipt", ""),
-        ("settle_retry", "null"),
-        ("settle_rejected", "null"),
-        ("release", ""),
-    ] {
+    for (function, more) in
+        [("settle_receipt", ""), ("settle_retry", "null"), ("settle_rejected", "null"), ("release", "")]
+    {
         for commits in [true, false] {
             let database = TestDatabase::unlimited().await;
             let (id, old) = in_flight(&database).await;
@@ -29,10 +26,7 @@ async fn an_old_holder_that_settles_during_a_new_claim_moves_nothing() {
             if commits {
                 assert_eq!(moved, NOTHING, "{function}");
                 assert_eq!(database.status(id).await, "tx_in_flight");
-                assert_eq!(
-                    claimer.texts(&settle("settle_receipt", &new, "")).await,
-                    [id.to_string()]
-                );
+                assert_eq!(claimer.texts(&settle("settle_receipt", &new, "")).await, [id.to_string()]);
             } else {
                 // Its lease ran out, and no other worker has claimed it: it may still settle.
                 assert_eq!(moved, [id.to_string()], "{function}");
@@ -54,12 +48,7 @@ async fn an_old_holder_that_extends_during_a_new_claim_has_lost_its_lease() {
 
     assert_eq!(against(&database, &mut claimer, true, &extend).await, NOTHING);
     assert_eq!(
-        claimer
-            .texts(&format!(
-                "select (e).id from tidegate.extend({}, '1 s') as e",
-                leases(&new)
-            ))
-            .await,
+        claimer.texts(&format!("select (e).id from tidegate.extend({}, '1 s') as e", leases(&new))).await,
         [new[0].id.to_string()]
     );
 }
@@ -69,9 +58,7 @@ async fn a_claim_passes_over_what_is_being_extended() {
     let database = TestDatabase::unlimited().await;
     let (_, held) = in_flight(&database).await;
     let mut holder = Session::begin(&database).await;
-    holder
-        .execute(&format!("select tidegate.extend({}, '30 s')", leases(&held)))
-        .await;
+    holder.execute(&format!("select tidegate.extend({}, '30 s')", leases(&held))).await;
     let mut claimer = Session::open(&database).await;
     assert!(claimer.claim("tx", 1).await.is_empty());
     holder.commit().await;
@@ -81,27 +68,19 @@ async fn a_claim_passes_over_what_is_being_extended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settle_waits_for_a_hand_edit_and_obeys_it() {
-    for (edit, settled) in [
-        ("req_status = 'failure'", false),
-        ("req_status = 'processing'", false),
-        ("submitter = 'me'", true),
-    ] {
+    for (edit, settled) in
+        [("req_status = 'failure'", false), ("req_status = 'processing'", false), ("submitter = 'me'", true)]
+    {
         let database = TestDatabase::unlimited().await;
         let (id, held) = in_flight(&database).await;
         let mut editor = Session::begin(&database).await;
-        editor
-            .execute(&format!("update tidegate.request set {edit} where id = '{id}'"))
-            .await;
+        editor.execute(&format!("update tidegate.request set {edit} where id = '{id}'")).await;
 
         let moved = against(&database, &mut editor, true, &settle("settle_receipt", &held, "")).await;
 
         assert_eq!(moved.len(), usize::from(settled), "{edit}");
         // The lease ends with the row's move only.
-        assert_eq!(
-            database.number("select count(*) from tidegate.claim").await,
-            i64::from(!settled),
-            "{edit}"
-        );
+        assert_eq!(database.number("select count(*) from tidegate.claim").await, i64::from(!settled), "{edit}");
     }
 }
 
@@ -148,22 +127,19 @@ async fn a_pause_and_a_claim_do_not_wait_for_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_waited_for_another_obeys_a_pause_made_meanwhile() {
-    for (queue, kind, limit) in [
-        ("tx", "direct", "per_seconds = 1000"),
-        ("readiness", "public_decrypt", "max_concurrency = 9"),
-    ] {
+    for (queue, kind, limit) in
+        [("tx", "direct", "per_seconds = 1000"), ("readiness", "public_decrypt", "max_concurrency = 9")]
+    {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute(&format!("update tidegate.queue set {limit} where name = '{queue}'"))
-            .await;
+        database.execute(&format!("update tidegate.queue set {limit} where name = '{queue}'")).await;
         database.submit(kind).await;
         database.submit(kind).await;
         let mut first = Session::begin(&database).await;
         assert_eq!(first.claim(queue, 1).await.len(), 1);
         let function = if queue == "tx" { "claim_tx" } else { "claim_readiness" };
-        let second = Session::open(&database).await.start(&format!(
-            "select id from tidegate.{function}('{queue}', 'w', 1, '30 s')"
-        ));
+        let second = Session::open(&database)
+            .await
+            .start(&format!("select id from tidegate.{function}('{queue}', 'w', 1, '30 s')"));
         second.until_blocked_by(&database, &first).await;
         database.execute(&format!("select tidegate.pause('{queue}')")).await;
         first.commit().await;
@@ -205,14 +181,8 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
     assert_eq!(crash.texts(&settle("settle_receipt", &forgotten, "")).await, NOTHING);
     let again = crash.claim("tx", 1).await;
     // The very request and number that the forgotten holder has: only the token tells them apart.
-    assert_eq!(
-        (again[0].id, again[0].msg_id, again[0].attempt),
-        (id, forgotten[0].msg_id, 1)
-    );
+    assert_eq!((again[0].id, again[0].msg_id, again[0].attempt), (id, forgotten[0].msg_id, 1));
     assert_eq!(crash.texts(&settle("settle_receipt", &forgotten, "")).await, NOTHING);
-    assert_eq!(
-        crash.texts(&settle("settle_receipt", &again, "")).await,
-        [id.to_string()]
-    );
+    assert_eq!(crash.texts(&settle("settle_receipt", &again, "")).await, [id.to_string()]);
     sound(&database).await;
 }

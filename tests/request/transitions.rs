@@ -29,23 +29,14 @@ fn causes(flow: &str, from: &str, to: &str) -> &'static [&'static str] {
         ("queued", "timed_out") => &["readiness_timed_out"],
         ("queued", "failure") => &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"],
         ("processing", "tx_in_flight") => &["claimed"],
-        ("processing", "failure") => &[
-            "send_refused",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-            "attempts_exhausted",
-        ],
+        ("processing", "failure") => {
+            &["send_refused", "cancelled", "internal_error", "deadline_exceeded", "attempts_exhausted"]
+        }
         ("tx_in_flight", "receipt_received" | "completed") => &["receipt"],
         ("tx_in_flight", "processing") => &["recovered", "send_retried", "released"],
-        ("tx_in_flight", "failure") => &[
-            "rejected",
-            "outcome_unknown",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-            "attempts_exhausted",
-        ],
+        ("tx_in_flight", "failure") => {
+            &["rejected", "outcome_unknown", "cancelled", "internal_error", "deadline_exceeded", "attempts_exhausted"]
+        }
         ("receipt_received", "completed") => match flow {
             "decrypt" => &["response", "threshold_reached"],
             "proof" => &["verdict_accepted"],
@@ -201,18 +192,12 @@ async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() 
             format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'"),
             "processing 2 claimed t",
         ),
-        (
-            format!("{claimed}, transition_no = transition_no + 1, previous_status = 'queued'"),
-            "processing 2 claimed f",
-        ),
+        (format!("{claimed}, transition_no = transition_no + 1, previous_status = 'queued'"), "processing 2 claimed f"),
         (
             format!("{claimed}, transition_no = transition_no + 2, previous_status = 'processing'"),
             "processing 2 hand_edit f",
         ),
-        (
-            format!("{claimed}, previous_status = 'processing'"),
-            "processing 2 hand_edit f",
-        ),
+        (format!("{claimed}, previous_status = 'processing'"), "processing 2 hand_edit f"),
     ] {
         run(&mut session, "begin").await;
         assert_eq!(value(&mut session, &told(&change)).await, expected, "{change}");
@@ -220,11 +205,7 @@ async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() 
     }
 
     // The condition goes by the rules as they are.
-    run(
-        &mut session,
-        "begin; delete from tidegate.transition_rule where flow = 'direct' and cause = 'claimed'",
-    )
-    .await;
+    run(&mut session, "begin; delete from tidegate.transition_rule where flow = 'direct' and cause = 'claimed'").await;
     let change = format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'");
     let refusal = refused(&mut session, &told(&change)).await;
     assert_eq!(refusal.code, "TG001", "{refusal:?}");
@@ -335,12 +316,7 @@ async fn a_status_without_its_time_is_refused() {
         let refusal = database.refused(&statement).await;
         assert_eq!(refusal.code, "TG001", "{statement}: {refusal:?}");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'processing'")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'processing'").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

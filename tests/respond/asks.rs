@@ -16,9 +16,7 @@ async fn wait(database: &TestDatabase, milliseconds: i64) {
 /// A database whose clock stands still, and in which an ask may take three seconds.
 async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set timeout_ms = 3000 where kind = 'direct' and stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set timeout_ms = 3000 where kind = 'direct' and stage = 'tx'").await;
     database.stop_clock().await;
     database
 }
@@ -27,11 +25,8 @@ async fn database() -> TestDatabase {
 async fn only_direct_requests_that_await_a_response_are_asked_for() {
     let database = database().await;
     let id = database.request_in("direct", "receipt_received").await;
-    for (kind, status) in [
-        ("public_decrypt", "receipt_received"),
-        ("direct", "completed"),
-        ("direct", "tx_in_flight"),
-    ] {
+    for (kind, status) in [("public_decrypt", "receipt_received"), ("direct", "completed"), ("direct", "tx_in_flight")]
+    {
         database.request_in(kind, status).await;
     }
     assert_eq!(database.column(CLAIM).await, NONE);
@@ -93,8 +88,6 @@ async fn nothing_is_asked_while_the_breaker_is_open() {
         )
         .await;
     assert_eq!(database.column(CLAIM).await, NONE);
-    database
-        .execute("update tidegate.breaker set state = 'closed', open_until = null where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.breaker set state = 'closed', open_until = null where kind = 'direct'").await;
     assert_eq!(database.column(CLAIM).await, [format!("{id} ref-{id}")]);
 }

@@ -33,11 +33,7 @@ async fn only_a_request_that_awaits_its_response_fails_and_keeps_the_error_given
             let row = format!("select to_jsonb(r) from tidegate.request as r where id = '{id}'");
             let before = database.value(&row).await;
             let awaits = status == "receipt_received";
-            assert_eq!(
-                database.value(&fail(id)).await,
-                if awaits { "t" } else { "f" },
-                "{kind} {status}"
-            );
+            assert_eq!(database.value(&fail(id)).await, if awaits { "t" } else { "f" }, "{kind} {status}");
             if awaits {
                 let shown = "concat_ws(' ', req_status, cause, error ->> 'code', finished_at is not null)";
                 let shown = format!("select {shown} from tidegate.request where id = '{id}'");
@@ -52,9 +48,7 @@ async fn only_a_request_that_awaits_its_response_fails_and_keeps_the_error_given
                 assert_eq!(database.value(&row).await, before, "{kind} {status}");
             }
             // Nothing may wait when the next one is driven.
-            database
-                .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-                .await;
+            database.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])")).await;
         }
     }
     assert_eq!(database.value(&fail(Uuid::nil())).await, "f");
@@ -63,10 +57,7 @@ async fn only_a_request_that_awaits_its_response_fails_and_keeps_the_error_given
     assert_eq!(database.value(&without).await, "t");
     let error = format!("select error from tidegate.request where id = '{id}'");
     assert!(database.value(&error).await.contains("no reason given"));
-    assert_eq!(
-        database.number("select count(*) from tidegate.awaiting_response").await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.awaiting_response").await, 0);
     sound(&database).await;
 }
 
@@ -81,18 +72,10 @@ async fn of_a_failure_and_a_response_at_once_the_first_one_counts() {
     ] {
         let id = database.request_in("direct", "receipt_received").await;
         let respond = format!("select outcome from tidegate.respond('1', id => '{id}')");
-        let (one, other) = if first == "fail" {
-            (fail(id), respond)
-        } else {
-            (respond, fail(id))
-        };
+        let (one, other) = if first == "fail" { (fail(id), respond) } else { (respond, fail(id)) };
         let mut session = Session::begin(&database).await;
         session.texts(&one).await;
-        assert_eq!(
-            against(&database, &mut session, commits, &other).await,
-            [expected],
-            "{first} {commits}"
-        );
+        assert_eq!(against(&database, &mut session, commits, &other).await, [expected], "{first} {commits}");
         assert_eq!(database.status(RequestId(id)).await, status);
     }
     sound(&database).await;
@@ -116,10 +99,7 @@ async fn a_program_fails_requests_by_id_and_by_reference_and_calls_that_wait_for
         assert!(failed.unwrap());
         let ended = ended.unwrap();
         assert_eq!((ended.status, ended.error), (Status::Failure, Some(error.clone())));
-        assert!(
-            !tidegate.fail(&*reference, error.clone()).await.unwrap(),
-            "it has ended"
-        );
+        assert!(!tidegate.fail(&*reference, error.clone()).await.unwrap(), "it has ended");
         assert!(!tidegate.fail("no such reference", error).await.unwrap());
     }
 }

@@ -11,9 +11,7 @@ async fn receipts(database: &TestDatabase, session: &mut Session, references: &[
     submit_many(database, "direct", count).await;
     let held = session.claim("tx", count).await;
     let list: Vec<_> = references.iter().map(|reference| format!("'{reference}'")).collect();
-    session
-        .execute(&settle("settle_receipt", &held, &format!("array[{}]", list.join(", "))))
-        .await;
+    session.execute(&settle("settle_receipt", &held, &format!("array[{}]", list.join(", ")))).await;
     let mut ends = Vec::new();
     for held in held {
         ends.push(database.status(held.id).await);
@@ -67,9 +65,7 @@ async fn two_receipts_of_one_reference_at_once_leave_one_waiting() {
         let [one, two] = &mut sessions;
         tokio::join!(one.execute(&settles[0]), two.execute(&settles[1]));
         let ends = database
-            .column(&format!(
-                "select req_status from tidegate.request where reference = 'same-{round}' order by 1"
-            ))
+            .column(&format!("select req_status from tidegate.request where reference = 'same-{round}' order by 1"))
             .await;
         assert_eq!(ends, ["receipt_received", "failure"], "{round}");
     }

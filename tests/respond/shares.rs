@@ -69,10 +69,8 @@ async fn shares_from_many_connections_at_once_complete_each_request_once() {
     }
     let mut tasks = Vec::new();
     for _ in 0..6 {
-        let mut mine: Vec<_> = ids
-            .iter()
-            .flat_map(|id| (0..5).map(move |part| share(*id, &part.to_string())))
-            .collect();
+        let mut mine: Vec<_> =
+            ids.iter().flat_map(|id| (0..5).map(move |part| share(*id, &part.to_string()))).collect();
         mine.shuffle(&mut rand::rng());
         let mut session = Session::open(&database).await;
         tasks.push(tokio::spawn(async move {
@@ -93,11 +91,7 @@ async fn shares_from_many_connections_at_once_complete_each_request_once() {
     for id in ids {
         assert_eq!(threshold_reached_times(&database, id).await, 1);
         assert_eq!(
-            database
-                .number(&format!(
-                    "select count(*) from tidegate.response_part where request_id = '{id}'"
-                ))
-                .await,
+            database.number(&format!("select count(*) from tidegate.response_part where request_id = '{id}'")).await,
             3
         );
     }

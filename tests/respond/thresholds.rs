@@ -15,10 +15,7 @@ use crate::support::{
 };
 
 fn set(held: &Held, threshold: i32) -> String {
-    format!(
-        "select tidegate.set_response_threshold('{}'::tidegate.lease, {threshold})",
-        held.lease
-    )
+    format!("select tidegate.set_response_threshold('{}'::tidegate.lease, {threshold})", held.lease)
 }
 
 async fn threshold(database: &TestDatabase, id: RequestId) -> i64 {
@@ -68,16 +65,10 @@ async fn only_the_holder_of_the_check_sets_a_threshold_and_only_before_it_has_pa
     assert_eq!(second.id, first.id);
     assert_eq!(session.text(&set(&first, 9)).await, "f", "taken over");
     assert_eq!(session.text(&set(&second, 2)).await, "t");
-    for forged in [
-        format!("row('readiness', 0, '{}')", second.id),
-        second.lease.replace("readiness", "tx"),
-        "null".to_owned(),
-    ] {
-        let lease = if forged.starts_with('(') {
-            format!("'{forged}'")
-        } else {
-            forged
-        };
+    for forged in
+        [format!("row('readiness', 0, '{}')", second.id), second.lease.replace("readiness", "tx"), "null".to_owned()]
+    {
+        let lease = if forged.starts_with('(') { format!("'{forged}'") } else { forged };
         let sql = format!("select tidegate.set_response_threshold({lease}::tidegate.lease, 9)");
         assert_eq!(session.text(&sql).await, "f", "{lease}");
     }
@@ -86,17 +77,13 @@ async fn only_the_holder_of_the_check_sets_a_threshold_and_only_before_it_has_pa
     assert_eq!(threshold(&database, second.id).await, 2);
 
     let cancelled = checked(&database, &mut session, "user_decrypt").await;
-    session
-        .texts(&format!("select outcome from tidegate.cancel('{}')", cancelled.id))
-        .await;
+    session.texts(&format!("select outcome from tidegate.cancel('{}')", cancelled.id)).await;
     assert_eq!(session.text(&set(&cancelled, 9)).await, "f", "cancelled");
     let (sent, held) = in_flight(&database).await;
     assert_eq!(session.text(&set(&held[0], 9)).await, "f", "a send is no check");
     assert_eq!(threshold(&database, sent).await, 1);
     for wrong in ["0", "-1", "null"] {
-        let refused = database
-            .refused(&format!("select tidegate.set_response_threshold(null, {wrong})"))
-            .await;
+        let refused = database.refused(&format!("select tidegate.set_response_threshold(null, {wrong})")).await;
         assert_eq!(refused.code, "TG007", "{wrong}");
     }
     sound(&database).await;
@@ -141,13 +128,8 @@ async fn a_stage_sets_the_threshold_of_the_request_that_it_checks() {
         })
         .send("report", |_: Request<i32>| async { Sent::receipt("r-1") });
     let worker = tidegate.worker(stages).start().await.unwrap();
-    let Submitted::Accepted(ticket) = tidegate.submit("report", &2).await.unwrap() else {
-        panic!("it is new")
-    };
-    eventually("it is sent", || async {
-        database.status(ticket.id).await == "receipt_received"
-    })
-    .await;
+    let Submitted::Accepted(ticket) = tidegate.submit("report", &2).await.unwrap() else { panic!("it is new") };
+    eventually("it is sent", || async { database.status(ticket.id).await == "receipt_received" }).await;
     for part in ["a", "b"] {
         tidegate.respond("r-1", &json!(part)).part(part).await.unwrap();
     }

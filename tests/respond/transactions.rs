@@ -15,9 +15,7 @@ use crate::support::{
 
 /// A request that awaits its response under the reference, and one that awaits three shares.
 async fn awaiting(database: &TestDatabase) -> (RequestId, RequestId) {
-    database
-        .execute("create table public.page (number bigint primary key)")
-        .await;
+    database.execute("create table public.page (number bigint primary key)").await;
     let direct = receipt(database, "direct", Some("tx-1")).await;
     (direct, receipt(database, "user_decrypt", None).await)
 }
@@ -25,19 +23,10 @@ async fn awaiting(database: &TestDatabase) -> (RequestId, RequestId) {
 /// A page of events: its responses, and how far the program has read.
 async fn apply(tidegate: &Tidegate, page: &mut PgConnection, shared: RequestId, parts: &[&str]) -> Vec<String> {
     let mut outcomes = Vec::new();
-    let direct = tidegate
-        .respond("tx-1", &json!("paid"))
-        .within(&mut *page)
-        .await
-        .unwrap();
+    let direct = tidegate.respond("tx-1", &json!("paid")).within(&mut *page).await.unwrap();
     outcomes.push(direct.outcome);
     for part in parts {
-        let share = tidegate
-            .respond(shared, part)
-            .part(*part)
-            .within(&mut *page)
-            .await
-            .unwrap();
+        let share = tidegate.respond(shared, part).part(*part).within(&mut *page).await.unwrap();
         outcomes.push(share.outcome);
     }
     let number = "insert into public.page values (1) on conflict do nothing";
@@ -55,18 +44,13 @@ async fn responses_are_stored_if_and_only_if_the_transaction_commits() {
 
     for end in ["rollback", "kill"] {
         let mut session = database.session().await;
-        let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
-            .fetch_one(&mut session)
-            .await
-            .unwrap();
+        let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut session).await.unwrap();
         let mut page = session.begin().await.unwrap();
         assert_eq!(apply(&tidegate, &mut page, shared, &parts).await, whole);
         if end == "rollback" {
             page.rollback().await.unwrap();
         } else {
-            database
-                .execute(&format!("select pg_terminate_backend({pid}, 10000)"))
-                .await;
+            database.execute(&format!("select pg_terminate_backend({pid}, 10000)")).await;
             page.commit().await.unwrap_err();
         }
         for id in [direct, shared] {
@@ -80,11 +64,7 @@ async fn responses_are_stored_if_and_only_if_the_transaction_commits() {
     let (ended, ()) = tokio::join!(waits, async {
         let mut page = database.pool.begin().await.unwrap();
         assert_eq!(apply(&tidegate, &mut page, shared, &parts).await, whole);
-        assert_eq!(
-            database.status(direct).await,
-            "receipt_received",
-            "other sessions do not see it yet"
-        );
+        assert_eq!(database.status(direct).await, "receipt_received", "other sessions do not see it yet");
         page.commit().await.unwrap();
     });
     assert_eq!(ended.unwrap().response::<String>().unwrap(), "paid");
@@ -102,10 +82,7 @@ async fn of_two_that_apply_one_page_at_once_each_response_counts_once() {
     let tidegate = Tidegate::from_pool(database.pool.clone());
     let (direct, shared) = awaiting(&database).await;
     let mut first = database.pool.begin().await.unwrap();
-    assert_eq!(
-        apply(&tidegate, &mut first, shared, &["a", "b"]).await,
-        ["completed", "stored", "stored"]
-    );
+    assert_eq!(apply(&tidegate, &mut first, shared, &["a", "b"]).await, ["completed", "stored", "stored"]);
     let second = tokio::spawn({
         let (tidegate, pool) = (tidegate.clone(), database.pool.clone());
         async move {
@@ -120,10 +97,7 @@ async fn of_two_that_apply_one_page_at_once_each_response_counts_once() {
     assert_eq!(second.await.unwrap(), ["late", "duplicate", "duplicate"]);
     assert_eq!(database.status(direct).await, "completed");
     assert_eq!(database.status(shared).await, "receipt_received");
-    assert_eq!(
-        tidegate.respond(shared, &"c").part("c").await.unwrap().outcome,
-        "completed"
-    );
+    assert_eq!(tidegate.respond(shared, &"c").part("c").await.unwrap().outcome, "completed");
     sound(&database).await;
 }
 
@@ -133,10 +107,7 @@ async fn a_response_that_is_refused_leaves_the_others_of_its_transaction_behind_
     let tidegate = Tidegate::from_pool(database.pool.clone());
     let (direct, shared) = awaiting(&database).await;
     let mut page = database.pool.begin().await.unwrap();
-    assert_eq!(
-        apply(&tidegate, &mut page, shared, &["a"]).await,
-        ["completed", "stored"]
-    );
+    assert_eq!(apply(&tidegate, &mut page, shared, &["a"]).await, ["completed", "stored"]);
     for (id, is_known) in [(shared, true), (RequestId(Uuid::nil()), false)] {
         let mut savepoint = page.begin().await.unwrap();
         // It lacks the name of its share, or names no request.

@@ -32,10 +32,7 @@ impl Transact for Ledger {
         if fate(request) == "rejected" {
             return Sent::Rejected(RequestError::new("refused", "no", false));
         }
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) })
     }
 }
 
@@ -103,9 +100,7 @@ async fn submit(database: &TestDatabase, fate: &str) -> RequestId {
 }
 
 async fn ended(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(*) from tidegate.request where req_status in ('completed', 'failure')")
-        .await
+    database.number("select count(*) from tidegate.request where req_status in ('completed', 'failure')").await
 }
 
 /// Every completed request has one effect, and no other has any.
@@ -142,9 +137,7 @@ async fn as_a_process_this_is_a_worker() {
     };
     let pool = database::connect(&url, &PoolSettings::default()).await;
     let store = Store::new(pool.unwrap());
-    worker::run(store, stages(), options(), CancellationToken::new())
-        .await
-        .unwrap();
+    worker::run(store, stages(), options(), CancellationToken::new()).await.unwrap();
 }
 
 /// Runs a worker in this process until `requests` have ended.
@@ -174,10 +167,7 @@ async fn each_effect_happens_once_however_many_workers_are_killed() {
     let mut killed = 0;
     loop {
         let enough = ended(&database).await + rand::random_range(1..30);
-        eventually("some more requests end", || async {
-            ended(&database).await >= enough.min(all)
-        })
-        .await;
+        eventually("some more requests end", || async { ended(&database).await >= enough.min(all) }).await;
         if ended(&database).await == all {
             break;
         }
@@ -200,10 +190,7 @@ async fn a_worker_killed_between_settle_and_commit_leaves_neither_and_another_ma
     let database = with_ledger().await;
     let mut holder = database.session().await;
     let mut lock = holder.begin().await.unwrap();
-    sqlx::raw_sql(&format!("select {LOCK}"))
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    sqlx::raw_sql(&format!("select {LOCK}")).execute(&mut *lock).await.unwrap();
     let id = submit(&database, "held").await;
     let mut doomed = worker_process(&database);
     until_blocked(&database, 1).await;
@@ -214,15 +201,9 @@ async fn a_worker_killed_between_settle_and_commit_leaves_neither_and_another_ma
     lock.rollback().await.unwrap();
 
     // An effect has to be done within its lease: on a busy machine a second is little.
-    let patient = WorkerOptions {
-        lease: Duration::from_secs(60),
-        ..options()
-    };
+    let patient = WorkerOptions { lease: Duration::from_secs(60), ..options() };
     run_until_ended(&database, 1, patient).await;
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "claimed", "recovered", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(id).await, ["submitted", "claimed", "recovered", "claimed", "receipt"]);
     assert_exactly_once(&database).await;
 }
 
@@ -237,12 +218,7 @@ async fn an_effect_that_fails_takes_no_other_with_it() {
         }
     }
     // An effect has to be done within its lease: on a busy machine a second is little.
-    let options = WorkerOptions {
-        lease: Duration::from_secs(60),
-        batch: 10,
-        concurrency: 10,
-        ..options()
-    };
+    let options = WorkerOptions { lease: Duration::from_secs(60), batch: 10, concurrency: 10, ..options() };
 
     run_until_ended(&database, 7, options).await;
 
@@ -262,16 +238,9 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
     let database = with_ledger().await;
     let mut holder = database.session().await;
     let mut lock = holder.begin().await.unwrap();
-    sqlx::raw_sql(&format!("select {LOCK}"))
-        .execute(&mut *lock)
-        .await
-        .unwrap();
-    let options = WorkerOptions {
-        lease: Duration::from_secs(60),
-        poll: Duration::from_millis(10),
-        concurrency: 16,
-        ..options()
-    };
+    sqlx::raw_sql(&format!("select {LOCK}")).execute(&mut *lock).await.unwrap();
+    let options =
+        WorkerOptions { lease: Duration::from_secs(60), poll: Duration::from_millis(10), concurrency: 16, ..options() };
     let stop = CancellationToken::new();
     let running = tokio::spawn(worker::run(database.store.clone(), stages(), options, stop.clone()));
     // Its settle waits, and so does whatever is to be settled after it.
@@ -288,11 +257,7 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
     for count in 1..4 {
         eventually("it is claimed", || attempts(count)).await;
         // Its hold runs out.
-        database
-            .execute(&format!(
-                "update tidegate.claim set until = clock_timestamp() where '{id}' = any(ids)"
-            ))
-            .await;
+        database.execute(&format!("update tidegate.claim set until = clock_timestamp() where '{id}' = any(ids)")).await;
     }
     eventually("it is claimed once more", || attempts(4)).await;
     lock.rollback().await.unwrap();
@@ -312,11 +277,7 @@ async fn effects_of_a_batch_are_written_in_the_order_of_its_messages() {
         for _ in 0..200 {
             ids.push(submit(&database, "plain").await.0);
         }
-        let options = WorkerOptions {
-            batch: 50,
-            concurrency: 50,
-            ..options()
-        };
+        let options = WorkerOptions { batch: 50, concurrency: 50, ..options() };
 
         run_until_ended(&database, 200 * round, options).await;
 
@@ -352,10 +313,7 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
         .iter()
         .map(|claimed| {
             let response = Some(json!({}).into());
-            let receipt = Receipt {
-                reference: None,
-                response,
-            };
+            let receipt = Receipt { reference: None, response };
             Settle::new(claimed.lease, receipt)
         })
         .collect();
@@ -363,11 +321,7 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
 
     for (commit, status) in [(false, "tx_in_flight"), (true, "completed")] {
         let mut transaction = database.pool.begin().await.unwrap();
-        let moved = database
-            .store
-            .settle_receipt_in(&mut transaction, "tx", &settles)
-            .await
-            .unwrap();
+        let moved = database.store.settle_receipt_in(&mut transaction, "tx", &settles).await.unwrap();
         let moved: Vec<_> = moved.iter().map(|moved| moved.id).collect();
         assert_eq!(moved, [one]);
         if commit {

@@ -39,10 +39,7 @@ async fn run(database: &TestDatabase, tidegate: &Tidegate, stages: Stages, kind:
         panic!("{kind}");
     };
     let worker = tidegate.worker(stages).start().await.unwrap();
-    let seen = format!(
-        "select count(*) from tidegate.request where id = '{}' and {until}",
-        ticket.id
-    );
+    let seen = format!("select count(*) from tidegate.request where id = '{}' and {until}", ticket.id);
     eventually(until, || async { database.number(&seen).await == 1 }).await;
     worker.stop().await.unwrap();
     ticket.id
@@ -50,19 +47,8 @@ async fn run(database: &TestDatabase, tidegate: &Tidegate, stages: Stages, kind:
 
 fn failing() -> Stages {
     Stages::new()
-        .send("payout", |_: Request<Value>| async {
-            Sent::Retry {
-                error: broke(),
-                after: None,
-                may_have_left: false,
-            }
-        })
-        .check("audit", |_: Request<Value>| async {
-            Check::Retry {
-                error: broke(),
-                after: None,
-            }
-        })
+        .send("payout", |_: Request<Value>| async { Sent::Retry { error: broke(), after: None, may_have_left: false } })
+        .check("audit", |_: Request<Value>| async { Check::Retry { error: broke(), after: None } })
 }
 
 async fn outlook(tidegate: &Tidegate, id: RequestId) -> Outlook {
@@ -83,18 +69,13 @@ async fn a_deadline_keeps_the_last_error_with_its_details() {
 
         let past = format!("update tidegate.request set {deadline} = now() - interval '1 second' where id = '{id}'");
         database.execute(&past).await;
-        database
-            .execute("select tidegate.expire_by_readiness(), tidegate.expire_by_deadline()")
-            .await;
+        database.execute("select tidegate.expire_by_readiness(), tidegate.expire_by_deadline()").await;
 
         let ended = outlook(&tidegate, id).await;
         assert!(ended.status.is_terminal(), "{kind}");
         assert_eq!(ended.error.unwrap().code, code);
         let last = ended.last_error.unwrap();
-        assert_eq!(
-            (last.code.as_str(), last.message.as_str()),
-            ("no_funds", "the wallet is empty")
-        );
+        assert_eq!((last.code.as_str(), last.message.as_str()), ("no_funds", "the wallet is empty"));
         assert_eq!(details(&last), json!({"wallet": "hot", "needs": [3, {"cents": 700}]}));
     }
 }
@@ -102,26 +83,15 @@ async fn a_deadline_keeps_the_last_error_with_its_details() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_attempt_and_an_operator_keep_it_too() {
     let (database, tidegate) = payouts().await;
-    database
-        .execute("update tidegate.policy set attempts = 1 where kind in ('payout', 'audit')")
-        .await;
-    let sent = Stages::new().send("payout", |_: Request<Value>| async {
-        Sent::Retry {
-            error: broke(),
-            after: None,
-            may_have_left: true,
-        }
-    });
+    database.execute("update tidegate.policy set attempts = 1 where kind in ('payout', 'audit')").await;
+    let sent = Stages::new()
+        .send("payout", |_: Request<Value>| async { Sent::Retry { error: broke(), after: None, may_have_left: true } });
     let exhausted = run(&database, &tidegate, sent, "payout", "req_status = 'failure'").await;
     let unready = run(&database, &tidegate, failing(), "audit", "req_status = 'timed_out'").await;
     let cancelled = run(&database, &tidegate, failing(), "payout", "error is not null").await;
     tidegate.cancel(cancelled).await.unwrap();
 
-    for (id, code) in [
-        (exhausted, "attempts_exhausted"),
-        (unready, "readiness_timed_out"),
-        (cancelled, "cancelled"),
-    ] {
+    for (id, code) in [(exhausted, "attempts_exhausted"), (unready, "readiness_timed_out"), (cancelled, "cancelled")] {
         let ended = outlook(&tidegate, id).await;
         assert_eq!(ended.error.unwrap().code, code);
         assert_eq!(details(&ended.last_error.unwrap())["wallet"], "hot", "{code}");
@@ -136,54 +106,26 @@ async fn the_last_attempt_and_an_operator_keep_it_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_succeeds_leaves_no_error() {
     let (database, tidegate) = payouts().await;
-    database
-        .execute("update tidegate.policy set base_ms = 0, cap_ms = 0 where kind in ('payout', 'audit')")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 0, cap_ms = 0 where kind in ('payout', 'audit')").await;
     let stages = Stages::new()
         .send("payout", |request: Request<Value>| async move {
             if request.attempt > 1 {
                 return Sent::response("paid");
             }
-            Sent::Retry {
-                error: broke(),
-                after: None,
-                may_have_left: false,
-            }
+            Sent::Retry { error: broke(), after: None, may_have_left: false }
         })
         .check("audit", |request: Request<Value>| async move {
             match request.attempt {
-                1 => Check::Retry {
-                    error: broke(),
-                    after: None,
-                },
-                _ => Check::Snooze {
-                    after: Some(std::time::Duration::from_secs(600)),
-                },
+                1 => Check::Retry { error: broke(), after: None },
+                _ => Check::Snooze { after: Some(std::time::Duration::from_secs(600)) },
             }
         });
-    let paid = run(
-        &database,
-        &tidegate,
-        stages.clone(),
-        "payout",
-        "req_status = 'completed'",
-    )
-    .await;
-    let snoozed = run(
-        &database,
-        &tidegate,
-        stages,
-        "audit",
-        "readiness_waits = 1 and lease is null",
-    )
-    .await;
+    let paid = run(&database, &tidegate, stages.clone(), "payout", "req_status = 'completed'").await;
+    let snoozed = run(&database, &tidegate, stages, "audit", "readiness_waits = 1 and lease is null").await;
     tidegate.cancel(snoozed).await.unwrap();
 
     let paid = outlook(&tidegate, paid).await;
-    assert_eq!(
-        (paid.status, paid.error, paid.last_error),
-        (Status::Completed, None, None)
-    );
+    assert_eq!((paid.status, paid.error, paid.last_error), (Status::Completed, None, None));
     assert_eq!(outlook(&tidegate, snoozed).await.last_error, None);
 }
 

@@ -26,9 +26,7 @@ use crate::{
 };
 
 async fn ended(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(*) from tidegate.request where req_status in ('completed', 'failure')")
-        .await
+    database.number("select count(*) from tidegate.request where req_status in ('completed', 'failure')").await
 }
 
 /// The first call never had a connection, and says so only after the second has been lost half-way.
@@ -67,25 +65,15 @@ async fn a_hedged_send_may_have_left_when_any_of_its_calls_may() {
              where kind = 'direct' and stage = 'tx'",
         )
         .await;
-    let sends = LostHalfWay {
-        calls: Arc::default(),
-        second: Arc::new(Semaphore::new(0)),
-    };
+    let sends = LostHalfWay { calls: Arc::default(), second: Arc::new(Semaphore::new(0)) };
     let id = database.submit("direct").await;
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", sends.clone()),
-        WorkerOptions::default(),
-    );
+    let running =
+        Running::start(&database.store, all_stages().transact("direct", sends.clone()), WorkerOptions::default());
     eventually("it has ended", || async { ended(&database).await == 1 }).await;
     running.stop().await;
 
     assert_eq!(sends.calls.load(Ordering::SeqCst), 2);
-    let error = database
-        .text(&format!(
-            "select error ->> 'code' from tidegate.request where id = '{id}'"
-        ))
-        .await;
+    let error = database.text(&format!("select error ->> 'code' from tidegate.request where id = '{id}'")).await;
     assert_eq!(error.as_deref(), Some("outcome_unknown"));
 }
 
@@ -124,16 +112,9 @@ async fn a_hedged_send_waits_as_long_as_any_of_its_calls_was_asked_to() {
              where kind = 'direct' and stage = 'tx'",
         )
         .await;
-    let sends = LostHalfWay {
-        calls: Arc::default(),
-        second: Arc::new(Semaphore::new(0)),
-    };
+    let sends = LostHalfWay { calls: Arc::default(), second: Arc::new(Semaphore::new(0)) };
     let id = database.submit("direct").await;
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", sends),
-        WorkerOptions::default(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", sends), WorkerOptions::default());
     // 50 minutes are more than the stage has: it waits until one more attempt fits.
     let waits =
         "select count(*) from pgmq.q_tx where vt between now() + interval '80 s' and now() + interval '2 minutes'";
@@ -152,10 +133,7 @@ impl Transact for Slow {
 
     async fn send(&self, _: &Request) -> Sent {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) })
     }
 }
 
@@ -185,9 +163,7 @@ async fn a_batch_whose_effects_take_long_together_is_settled_in_parts() {
     eventually("all have ended", || async { ended(&database).await == 64 }).await;
     running.stop().await;
 
-    let completed = database
-        .number("select count(*) from tidegate.request where req_status = 'completed'")
-        .await;
+    let completed = database.number("select count(*) from tidegate.request where req_status = 'completed'").await;
     assert_eq!((completed, stage.0.load(Ordering::SeqCst)), (64, 64));
 }
 
@@ -204,20 +180,14 @@ impl Script {
             let words = words.iter().rev().copied().collect();
             Arc::new(Mutex::new(words))
         };
-        Self {
-            sends: reversed(sends),
-            looks: reversed(looks),
-        }
+        Self { sends: reversed(sends), looks: reversed(looks) }
     }
 
     /// Runs one `direct` to its end, and says how that was.
     async fn play(&self, database: &TestDatabase) -> String {
         let id = database.submit("direct").await;
-        let running = Running::start(
-            &database.store,
-            all_stages().transact("direct", self.clone()),
-            WorkerOptions::default(),
-        );
+        let running =
+            Running::start(&database.store, all_stages().transact("direct", self.clone()), WorkerOptions::default());
         eventually("it has ended", || async { ended(database).await == 1 }).await;
         running.stop().await;
         assert!(self.sends.lock().unwrap().is_empty());
@@ -232,16 +202,9 @@ impl Transact for Script {
     async fn send(&self, _: &Request) -> Sent {
         let word = self.sends.lock().unwrap().pop().expect("one send too many");
         if word == "ok" {
-            return Sent::Receipt(Receipt {
-                reference: None,
-                response: Some(json!({}).into()),
-            });
+            return Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) });
         }
-        Sent::Retry {
-            error: RequestError::new(word, "no answer", true),
-            after: None,
-            may_have_left: word != "connect",
-        }
+        Sent::Retry { error: RequestError::new(word, "no answer", true), after: None, may_have_left: word != "connect" }
     }
 
     async fn find_receipt(&self, _: &Request) -> Result<Found, RequestError> {
@@ -262,9 +225,7 @@ async fn a_look_that_fails_is_no_send_that_may_have_left() {
         )
         .await;
     // The downstream is away for two attempts, of which the second only asks for a receipt.
-    let life = Script::of(&["connect", "ok"], &["connect", "none"])
-        .play(&database)
-        .await;
+    let life = Script::of(&["connect", "ok"], &["connect", "none"]).play(&database).await;
     assert!(life.ends_with("receipt"), "{life}");
 }
 
@@ -290,9 +251,7 @@ async fn a_receipt_that_the_downstream_does_not_show_does_not_make_a_request_rej
              where kind = 'direct' and stage = 'tx'",
         )
         .await;
-    let life = Script::of(&["timeout", "ok"], &["http_403", "none"])
-        .play(&database)
-        .await;
+    let life = Script::of(&["timeout", "ok"], &["http_403", "none"]).play(&database).await;
     assert!(life.ends_with("receipt"), "{life}");
 }
 
@@ -315,11 +274,7 @@ impl Transact for RefusedBeside {
         if self.succeeds {
             return Sent::response(json!("done"));
         }
-        Sent::Retry {
-            error: RequestError::new("connection_lost", "no answer", true),
-            after: None,
-            may_have_left: true,
-        }
+        Sent::Retry { error: RequestError::new("connection_lost", "no answer", true), after: None, may_have_left: true }
     }
 }
 
@@ -333,11 +288,7 @@ async fn a_refused_hedge_waits_for_the_call_beside_it() {
                  where kind = 'direct' and stage = 'tx'",
             )
             .await;
-        let sends = RefusedBeside {
-            succeeds,
-            calls: Arc::default(),
-            first: Arc::new(Semaphore::new(0)),
-        };
+        let sends = RefusedBeside { succeeds, calls: Arc::default(), first: Arc::new(Semaphore::new(0)) };
         let id = database.submit("direct").await;
         let stages = all_stages().transact("direct", sends.clone());
         let running = Running::start(&database.store, stages, WorkerOptions::default());

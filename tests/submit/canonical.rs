@@ -33,10 +33,7 @@ fn json() -> impl Strategy<Value = String> {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(","))),
             vec((text.clone(), inner), 0..4).prop_map(|items| {
-                let items: Vec<_> = items
-                    .into_iter()
-                    .map(|(key, value)| format!("{key} : {value}"))
-                    .collect();
+                let items: Vec<_> = items.into_iter().map(|(key, value)| format!("{key} : {value}")).collect();
                 format!("{{{}}}", items.join(", "))
             }),
         ]
@@ -59,13 +56,7 @@ fn two_payloads_have_one_canonical_text_exactly_when_they_are_equal() {
         ));
         for (a, b) in [(&a, &b), (&a, &a), (&longer, &a), (&b, &longer)] {
             let verdict = judge(a, b);
-            prop_assert!(
-                verdict == "(t,t,t)" || verdict == "(f,f,t)",
-                "{}: {} and {}",
-                verdict,
-                a,
-                b
-            );
+            prop_assert!(verdict == "(t,t,t)" || verdict == "(f,f,t)", "{}: {} and {}", verdict, a, b);
         }
         Ok(())
     });
@@ -76,10 +67,7 @@ fn two_payloads_have_one_canonical_text_exactly_when_they_are_equal() {
         ("-0.0", "0"),
         ("{\"a\": 1, \"b\": 2.0}", "{\"b\": 2, \"a\": 1}"),
         ("{\"é\": 1.0, \"zz\": 1}", "{\"é\": 1, \"zz\": 1}"),
-        (
-            "{\"zzz\": 1, \"éé\": [1.10], \"€\": 0}",
-            "{\"€\": 0.0, \"éé\": [1.1], \"zzz\": 1}",
-        ),
+        ("{\"zzz\": 1, \"éé\": [1.10], \"€\": 0}", "{\"€\": 0.0, \"éé\": [1.1], \"zzz\": 1}"),
         ("[{\"x\": [1.0, {\"y\": 2.50}]}]", "[{\"x\": [1, {\"y\": 2.5}]}]"),
         ("123456789012345678901234567890.10", "123456789012345678901234567890.1"),
     ] {
@@ -108,9 +96,7 @@ fn shuffled() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
 fn only_the_order_of_what_a_kind_calls_a_set_makes_no_difference() {
     let database = Asked::new();
     let text = |payload: &str, sets: &str| {
-        database.value(&format!(
-            "select tidegate_internal.canonical($json${payload}$json$::jsonb, {sets}::text[])"
-        ))
+        database.value(&format!("select tidegate_internal.canonical($json${payload}$json$::jsonb, {sets}::text[])"))
     };
     for_all(200, &(shuffled(), shuffled()), |(tags, list)| {
         let payload = |tags: &[String], list: &[String]| {
@@ -131,10 +117,7 @@ fn only_the_order_of_what_a_kind_calls_a_set_makes_no_difference() {
         // The same elements, each as often, and no other paths.
         let more = [tags.0.as_slice(), &["1".to_owned()]].concat();
         prop_assert_ne!(&text(&payload(&more, &list.0), sets), &first);
-        prop_assert_eq!(
-            text(&payload(&tags.0, &list.0), "null"),
-            text(&payload(&tags.0, &list.0), "'{}'")
-        );
+        prop_assert_eq!(text(&payload(&tags.0, &list.0), "null"), text(&payload(&tags.0, &list.0), "'{}'"));
         Ok(())
     });
     for (payload, sets, canonical) in [

@@ -13,11 +13,7 @@ const NO_ROWS: [&str; 0] = [];
 
 /// Submits and returns the outcome and the id.
 async fn submit(database: &TestDatabase, arguments: &str) -> (String, String) {
-    let told = database
-        .value(&format!(
-            "select outcome || ' ' || id from tidegate.submit({arguments})"
-        ))
-        .await;
+    let told = database.value(&format!("select outcome || ' ' || id from tidegate.submit({arguments})")).await;
     let (outcome, id) = told.split_once(' ').unwrap();
     (outcome.to_owned(), id.to_owned())
 }
@@ -68,10 +64,7 @@ async fn duplicates_count_whichever_function_they_come_by() {
     let calls = [
         ("submit('direct', '1', 'a')", 1),
         ("submit('direct', '1', 'b', admission => 'accepted')", 1),
-        (
-            "submit_with_callback('direct', '1', 'https://hooks.example.com/', 'c')",
-            1,
-        ),
+        ("submit_with_callback('direct', '1', 'https://hooks.example.com/', 'c')", 1),
         ("submit_batch('direct', '{1,2,3}', '{d,e,null}')", 2),
         ("submit_batch_once('direct', '{1,2,3}', 'f')", 3),
         ("submit_group('direct', '{1}', '{g}')", 1),
@@ -92,11 +85,7 @@ async fn duplicates_count_whichever_function_they_come_by() {
         duplicates += count;
         let of_direct = duplicates - i64::from(again == made);
         let shown = value(&mut session, counted).await;
-        assert_eq!(
-            shown.split(',').next(),
-            Some(&*format!("direct {of_direct}")),
-            "{again}"
-        );
+        assert_eq!(shown.split(',').next(), Some(&*format!("direct {of_direct}")), "{again}");
         // A duplicate writes nothing, but in a batch with new requests.
         if !again.contains("null") && is_15_or_newer(&session) {
             let xid = "select pg_current_xact_id_if_assigned() is null";
@@ -108,21 +97,13 @@ async fn duplicates_count_whichever_function_they_come_by() {
     assert_eq!(database.value(counted).await, all);
 
     // A key twice in a batch; what is refused, by its key or by the gate, is no duplicate.
-    database
-        .execute(&call("submit_batch('direct', '{9,9}', '{twice,twice}')"))
-        .await;
+    database.execute(&call("submit_batch('direct', '{9,9}', '{twice,twice}')")).await;
     database.refused("select tidegate.submit('direct', '2', 'a')").await;
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     database.execute(&call("submit('direct', '1', 'new')")).await;
-    database
-        .execute(&call("submit_group('direct', '{1,2}', '{a,new}')"))
-        .await;
+    database.execute(&call("submit_group('direct', '{1,2}', '{a,new}')")).await;
     // The one key is refused three times, and found twice.
-    database
-        .execute(&call("submit_group('direct', '{1,2,2,2}', '{a,twin,twin,twin}')"))
-        .await;
+    database.execute(&call("submit_group('direct', '{1,2,2,2}', '{a,twin,twin,twin}')")).await;
     let all = all.replace("11", "14");
     assert_eq!(database.value(counted).await, all);
     // In a read-only transaction a duplicate is answered, and not counted.
@@ -147,9 +128,7 @@ async fn duplicates_count_whichever_function_they_come_by() {
     database.execute("select tidegate.fold_counts()").await;
     assert_eq!(database.value(sampled).await, "(31,15)");
     assert_eq!(
-        database
-            .value("select round(dup_drop_rate, 4) from tidegate.sli where kind = 'direct' and stage = 'tx'")
-            .await,
+        database.value("select round(dup_drop_rate, 4) from tidegate.sli where kind = 'direct' and stage = 'tx'").await,
         "0.4839"
     );
 
@@ -166,13 +145,8 @@ async fn duplicates_count_whichever_function_they_come_by() {
         assert_eq!(database.value(sampled).await, "(32,16)");
     }
 
-    database
-        .execute("delete from tidegate.kind where name = 'user_decrypt'")
-        .await;
-    assert_eq!(
-        database.text("to_regclass('tidegate.replays_user_decrypt')").await,
-        None
-    );
+    database.execute("delete from tidegate.kind where name = 'user_decrypt'").await;
+    assert_eq!(database.text("to_regclass('tidegate.replays_user_decrypt')").await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,14 +160,9 @@ async fn a_key_used_again_with_another_payload_is_refused_and_names_the_request(
         "{\"list\": [\"1\", 2]}",
         "{}",
     ] {
-        let refusal = database
-            .refused(&format!("select * from tidegate.submit('direct', '{other}', 'k')"))
-            .await;
+        let refusal = database.refused(&format!("select * from tidegate.submit('direct', '{other}', 'k')")).await;
         assert_eq!(refusal.code, "TG004", "{other}");
-        assert!(
-            refusal.message.contains(&id) && refusal.message.contains("\"k\""),
-            "{refusal:?}"
-        );
+        assert!(refusal.message.contains(&id) && refusal.message.contains("\"k\""), "{refusal:?}");
     }
 }
 
@@ -226,24 +195,14 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
         .execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'")
         .await;
     let (_, first) = submit(&database, "'direct', '1', 'k'").await;
-    assert_eq!(
-        database
-            .value("select expires_at - first_seen from tidegate.dedup")
-            .await,
-        "02:00:00"
-    );
+    assert_eq!(database.value("select expires_at - first_seen from tidegate.dedup").await, "02:00:00");
 
     database.answer_all().await;
     // Just inside: a minute before its end.
     database.execute("update tidegate.dedup set first_seen = first_seen - interval '119 minutes', expires_at = expires_at - interval '119 minutes'").await;
-    assert_eq!(
-        submit(&database, "'direct', '1', 'k'").await,
-        ("replayed".to_owned(), first.clone())
-    );
+    assert_eq!(submit(&database, "'direct', '1', 'k'").await, ("replayed".to_owned(), first.clone()));
     // Just outside: its end was this instant, or a microsecond ago.
-    database
-        .execute("update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()")
-        .await;
+    database.execute("update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()").await;
     let (outcome, second) = submit(&database, "'direct', '2', 'k'").await;
     assert_eq!(outcome, "accepted");
     assert_ne!(first, second);
@@ -253,11 +212,7 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
     );
     // The function decides by the instant it is given: the end itself is outside.
     database.answer_all().await;
-    for (offset, found) in [
-        ("- interval '1 microsecond'", "t"),
-        ("", "f"),
-        ("+ interval '1 microsecond'", "f"),
-    ] {
+    for (offset, found) in [("- interval '1 microsecond'", "t"), ("", "f"), ("+ interval '1 microsecond'", "f")] {
         assert_eq!(
             database
                 .value(&format!("select (tidegate_internal.dedup_find(d.scope, d.key, d.fingerprint, d.expires_at {offset})).request_id is not null from tidegate.dedup as d"))
@@ -274,10 +229,7 @@ async fn a_key_is_free_again_after_its_request_failed_timed_out_or_was_removed()
         ("select tidegate.fail_internal(array['{id}'::uuid])", "2"),
         ("select tidegate.time_out(array['{id}'::uuid])", "1"),
         ("select tidegate.cancel('{id}'); delete from tidegate.request", "1"),
-        (
-            "select tidegate.time_out(array['{id}'::uuid]); delete from tidegate.request",
-            "2",
-        ),
+        ("select tidegate.time_out(array['{id}'::uuid]); delete from tidegate.request", "2"),
         (
             "set session_replication_role = replica; update tidegate.request set req_status = 'completed'; delete from tidegate.request; delete from pgmq.q_readiness; set session_replication_role = origin",
             "1",
@@ -313,11 +265,7 @@ async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds
         let mut second = database.session().await;
         let sql = format!("select outcome from tidegate.submit('direct', '{payload}', 'k')");
         let arrival = tokio::spawn(async move {
-            if expected == "TG004" {
-                refused(&mut second, &sql).await.code
-            } else {
-                value(&mut second, &sql).await
-            }
+            if expected == "TG004" { refused(&mut second, &sql).await.code } else { value(&mut second, &sql).await }
         });
         until_blocked(&database, 1).await;
         run(&mut first, first_ends).await;
@@ -358,10 +306,7 @@ async fn a_key_twice_in_a_batch_is_one_request_accepted_once() {
                as s(id, outcome, req_status, queue, queue_position, retry_after_seconds, place) order by place",
         )
         .await;
-    assert_eq!(
-        told,
-        ["accepted 1", "replayed 1", "accepted 2", "accepted 3", "replayed 2"]
-    );
+    assert_eq!(told, ["accepted 1", "replayed 1", "accepted 2", "accepted 3", "replayed 2"]);
     assert_eq!(database.number("select count(*) from tidegate.request").await, 3);
 
     let refusal = database
@@ -408,11 +353,7 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
     for _ in 0..200 {
         run(&mut session, "begin").await;
         assert_eq!(
-            value(
-                &mut session,
-                "select outcome from tidegate.submit('direct', '{\"a\": 1.0}', 'k')"
-            )
-            .await,
+            value(&mut session, "select outcome from tidegate.submit('direct', '{\"a\": 1.0}', 'k')").await,
             "replayed"
         );
         assert_eq!(
@@ -439,10 +380,7 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
     let database = TestDatabase::unlimited().await;
     let outcomes = |requests: &str| format!("select s.outcome from tidegate.submit_group('direct', {requests}) as s");
     let several = outcomes("'{1,2,1,3}', '{k,k,k,k}', '{ann,bob,ann,null}'");
-    assert_eq!(
-        database.column(&several).await,
-        ["accepted", "accepted", "replayed", "accepted"]
-    );
+    assert_eq!(database.column(&several).await, ["accepted", "accepted", "replayed", "accepted"]);
     assert_eq!(database.column(&several).await, ["replayed"; 4]);
     let owned =
         "select string_agg(coalesce(submitter, '-') || (payload #>> '{}'), ' ' order by id) from tidegate.request";
@@ -477,15 +415,10 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
     database.execute("select tidegate.gate_force('tx', 'accepting')").await;
 
     // A submitter whose quota is locked would keep the others waiting.
-    database
-        .execute("select tidegate.quota_set(submitter => 'ann', high_water => 10, low_water => 5)")
-        .await;
+    database.execute("select tidegate.quota_set(submitter => 'ann', high_water => 10, low_water => 5)").await;
     let refused = database.refused(&outcomes("'{1,2}', null, '{ann,bob}'")).await;
     assert_eq!(refused.code, "TG007");
-    assert_eq!(
-        database.column(&outcomes("'{1,2}', null, '{ann,ann}'")).await,
-        ["accepted", "accepted"]
-    );
+    assert_eq!(database.column(&outcomes("'{1,2}', null, '{ann,ann}'")).await, ["accepted", "accepted"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

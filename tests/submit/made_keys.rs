@@ -28,11 +28,7 @@ const NATURAL_BUCKETS: &str = "key_mode = 'natural', key_paths = '{order.id,op}'
 
 /// Submits without a key; the outcome and the id.
 async fn submit(database: &TestDatabase, arguments: &str) -> (String, String) {
-    let told = database
-        .value(&format!(
-            "select outcome || ' ' || id from tidegate.submit({arguments})"
-        ))
-        .await;
+    let told = database.value(&format!("select outcome || ' ' || id from tidegate.submit({arguments})")).await;
     let (outcome, id) = told.split_once(' ').unwrap();
     (outcome.to_owned(), id.to_owned())
 }
@@ -46,10 +42,7 @@ async fn a_natural_key_is_the_kind_the_submitter_and_the_values_at_its_paths() {
     let database = with_keys(NATURAL).await;
     let ask = "'orders', '{\"order\": {\"id\": 1}, \"op\": \"pay\", \"note\": [1]}'";
     let (_, id) = submit(&database, ask).await;
-    for same in [
-        ask,
-        "'orders', '{\"note\": [1.0], \"op\": \"pay\", \"order\": {\"id\": 10e-1}}'",
-    ] {
+    for same in [ask, "'orders', '{\"note\": [1.0], \"op\": \"pay\", \"order\": {\"id\": 10e-1}}'"] {
         assert_eq!(submit(&database, same).await, ("replayed".to_owned(), id.clone()));
     }
     for other in [
@@ -87,15 +80,10 @@ async fn a_payload_without_a_value_of_its_natural_key_is_refused_by_path_and_kin
         ("7", "order.id"),
         ("null", "order.id"),
     ] {
-        let refusal = database
-            .refused(&format!("select tidegate.submit('orders', '{payload}')"))
-            .await;
+        let refusal = database.refused(&format!("select tidegate.submit('orders', '{payload}')")).await;
         assert_eq!(refusal.code, "TG007", "{payload}");
         let words = [path, "\"orders\""];
-        assert!(
-            words.iter().all(|word| refusal.message.contains(word)),
-            "{payload}: {refusal:?}"
-        );
+        assert!(words.iter().all(|word| refusal.message.contains(word)), "{payload}: {refusal:?}");
         // With a key of its own it needs none.
         let keyed = format!("'orders', '{payload}', md5('{payload}')");
         assert_eq!(submit(&database, &keyed).await.0, "accepted");
@@ -110,9 +98,7 @@ async fn a_payload_without_a_value_of_its_natural_key_is_refused_by_path_and_kin
 async fn a_kind_that_requires_a_key_refuses_a_request_without_one_in_every_way() {
     let database = with_keys("key_mode = 'required'").await;
     for gate in ["accepting", "too_many_requests"] {
-        database
-            .execute(&format!("select tidegate.gate_force('tx', '{gate}')"))
-            .await;
+        database.execute(&format!("select tidegate.gate_force('tx', '{gate}')")).await;
         for (call, place) in [
             ("submit('orders', '1')", ""),
             ("submit('orders', '1', admission => 'accepted')", ""),
@@ -122,10 +108,7 @@ async fn a_kind_that_requires_a_key_refuses_a_request_without_one_in_every_way()
             ("submit_group('orders', '{1,2}', array['k', null])", " at place 2"),
             ("submit_batch('orders', '{1}')", ""),
             ("submit_batch('orders', '{1,2}')", " at place 1"),
-            (
-                "submit_batch('orders', '{1,2,3}', array['k', null, null])",
-                " at place 2",
-            ),
+            ("submit_batch('orders', '{1,2,3}', array['k', null, null])", " at place 2"),
         ] {
             let refusal = database.refused(&format!("select * from tidegate.{call}")).await;
             assert_eq!(refusal.code, "TG012", "{call}");
@@ -140,23 +123,15 @@ async fn a_kind_that_requires_a_key_refuses_a_request_without_one_in_every_way()
     database.execute("select tidegate.gate_force('tx', null)").await;
     let (outcome, first) = submit(&database, "'orders', '1', 'k'").await;
     assert_eq!(outcome, "accepted");
-    assert_eq!(
-        submit(&database, "'orders', '1', 'k'").await,
-        ("replayed".to_owned(), first)
-    );
+    assert_eq!(submit(&database, "'orders', '1', 'k'").await, ("replayed".to_owned(), first));
     assert_eq!(submit(&database, "'orders', '1', 'k2'").await.0, "accepted");
     for outcome in ["accepted accepted", "replayed replayed"] {
         let batch = "select string_agg(outcome, ' ') from tidegate.submit_batch_once('orders', '{1,1}', 'b')";
         assert_eq!(database.value(batch).await, outcome);
     }
-    assert_eq!(
-        database.refused("select tidegate.submit('orders', '1', '')").await.code,
-        "TG007"
-    );
+    assert_eq!(database.refused("select tidegate.submit('orders', '1', '')").await.code, "TG007");
     // Another kind is not concerned.
-    database
-        .execute("update tidegate.kind set key_mode = 'caller' where name = 'parcels'")
-        .await;
+    database.execute("update tidegate.kind set key_mode = 'caller' where name = 'parcels'").await;
     assert_eq!(submit(&database, "'parcels', '1'").await.0, "accepted");
 }
 
@@ -166,10 +141,7 @@ async fn a_proxy_key_is_the_whole_payload_and_its_submitter() {
         let database = with_keys(&format!("{columns}, set_paths = '{{tags}}'")).await;
         let ask = "'orders', '{\"a\": 1, \"list\": [1, 2], \"tags\": [\"x\", \"y\"]}'";
         let (_, id) = submit(&database, ask).await;
-        for same in [
-            ask,
-            "'orders', '{\"tags\": [\"y\", \"x\"], \"list\": [1.0, 2], \"a\": 1e0}'",
-        ] {
+        for same in [ask, "'orders', '{\"tags\": [\"y\", \"x\"], \"list\": [1.0, 2], \"a\": 1e0}'"] {
             assert_eq!(submit(&database, same).await, ("replayed".to_owned(), id.clone()));
         }
         for other in [
@@ -187,25 +159,14 @@ async fn a_proxy_key_is_the_whole_payload_and_its_submitter() {
 async fn the_order_of_a_set_makes_no_difference_to_callers_keys_and_natural_keys_either() {
     let database =
         with_keys("key_mode = 'natural', key_paths = '{order.items}', set_paths = '{order.items,tags}'").await;
-    let (_, id) = submit(
-        &database,
-        "'orders', '{\"order\": {\"items\": [1, 2]}, \"tags\": [3, 4]}'",
-    )
-    .await;
+    let (_, id) = submit(&database, "'orders', '{\"order\": {\"items\": [1, 2]}, \"tags\": [3, 4]}'").await;
     assert_eq!(
-        submit(
-            &database,
-            "'orders', '{\"tags\": [4, 3], \"order\": {\"items\": [2, 1]}}'"
-        )
-        .await,
+        submit(&database, "'orders', '{\"tags\": [4, 3], \"order\": {\"items\": [2, 1]}}'").await,
         ("replayed".to_owned(), id)
     );
 
     let (_, id) = submit(&database, "'orders', '{\"tags\": [3, 4]}', 'k'").await;
-    assert_eq!(
-        submit(&database, "'orders', '{\"tags\": [4, 3]}', 'k'").await,
-        ("replayed".to_owned(), id)
-    );
+    assert_eq!(submit(&database, "'orders', '{\"tags\": [4, 3]}', 'k'").await, ("replayed".to_owned(), id));
     for outcome in ["accepted", "replayed"] {
         assert_eq!(
             database
@@ -229,10 +190,7 @@ async fn a_callers_key_wins_and_never_meets_a_made_one() {
             let keyed = format!("'orders', {payload}, '{key}'");
             assert_eq!(submit(&database, &keyed).await.0, "accepted");
         }
-        assert_eq!(
-            submit(&database, &format!("'orders', {payload}")).await,
-            ("replayed".to_owned(), made.clone())
-        );
+        assert_eq!(submit(&database, &format!("'orders', {payload}")).await, ("replayed".to_owned(), made.clone()));
 
         // Whatever a caller makes of what is stored, as key or as submitter.
         let stored = database
@@ -241,11 +199,7 @@ async fn a_callers_key_wins_and_never_meets_a_made_one() {
         assert_eq!(stored.len(), 4);
         for key in &stored {
             for submitter in ["", &stored[0], &stored[3]] {
-                let submitter = if submitter.is_empty() {
-                    "null".to_owned()
-                } else {
-                    format!("'{submitter}'")
-                };
+                let submitter = if submitter.is_empty() { "null".to_owned() } else { format!("'{submitter}'") };
                 let keyed = format!("'orders', {payload}, '{key}', {submitter}");
                 assert_eq!(submit(&database, &keyed).await.0, "accepted", "{keyed}");
                 assert_eq!(submit(&database, &keyed).await.0, "replayed", "{keyed}");
@@ -287,9 +241,7 @@ async fn a_made_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_
                 "array['r'], array['{\"done\": true}'::jsonb]",
             ))
             .await;
-        database
-            .execute("select tidegate.respond('{\"done\": true}', reference => 'r')")
-            .await;
+        database.execute("select tidegate.respond('{\"done\": true}', reference => 'r')").await;
         assert_eq!(
             database
                 .value(&format!(
@@ -314,14 +266,7 @@ async fn duplicates_within_a_batch_are_one_request_and_keys_of_both_sorts_go_tog
         );
         assert_eq!(
             database.column(&batch).await,
-            [
-                "accepted 1",
-                "accepted 2",
-                "replayed 1",
-                "accepted 3",
-                "accepted 4",
-                "replayed 3"
-            ],
+            ["accepted 1", "accepted 2", "replayed 1", "accepted 3", "accepted 4", "replayed 3"],
             "{columns}"
         );
         let again = database.column(&batch).await;
@@ -347,21 +292,13 @@ async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
         let known = "{\"order\": {\"id\": 1}, \"op\": 1}";
         let new = "{\"order\": {\"id\": 2}, \"op\": 1}";
         submit(&database, &format!("'orders', '{known}'")).await;
-        database
-            .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-            .await;
+        database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
 
         for (call, told) in [
             (format!("submit('orders', '{known}')"), "replayed"),
             (format!("submit('orders', '{new}')"), "refused"),
-            (
-                format!("submit_batch('orders', array['{known}', '{known}']::jsonb[])"),
-                "replayed replayed",
-            ),
-            (
-                format!("submit_batch('orders', array['{known}', '{new}']::jsonb[])"),
-                "refused refused",
-            ),
+            (format!("submit_batch('orders', array['{known}', '{known}']::jsonb[])"), "replayed replayed"),
+            (format!("submit_batch('orders', array['{known}', '{new}']::jsonb[])"), "refused refused"),
             (
                 format!("submit_group('orders', array['{new}', '{known}', '{new}']::jsonb[])"),
                 "refused replayed refused",
@@ -429,12 +366,7 @@ async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_no_lock_and_takes_no
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kinds_of_the_example_make_no_keys() {
     let database = TestDatabase::unlimited().await;
-    assert_eq!(
-        database
-            .value("select string_agg(distinct key_mode, ' ') from tidegate.kind")
-            .await,
-        "caller"
-    );
+    assert_eq!(database.value("select string_agg(distinct key_mode, ' ') from tidegate.kind").await, "caller");
     for kind in crate::support::actors::KINDS {
         for _ in 0..2 {
             assert_eq!(submit(&database, &format!("'{kind}', '{{}}'")).await.0, "accepted");
@@ -448,11 +380,7 @@ async fn above_read_committed_time_buckets_are_refused() {
     let database = with_keys(BUCKETS).await;
     let mut session = database.session().await;
     run(&mut session, "begin isolation level repeatable read; select 1").await;
-    let refusal = refused(
-        &mut session,
-        "select tidegate.submit('orders', '{}', admission => 'accepted')",
-    )
-    .await;
+    let refusal = refused(&mut session, "select tidegate.submit('orders', '{}', admission => 'accepted')").await;
     assert_eq!(refusal.code, "TG007");
     assert!(refusal.message.contains("READ COMMITTED"), "{refusal:?}");
 }

@@ -58,13 +58,7 @@ async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<St
             ))
             .await
             // It names a request.
-            .map_err(|(code, message)| {
-                if code == "TG004" {
-                    (code, String::new())
-                } else {
-                    (code, message)
-                }
-            });
+            .map_err(|(code, message)| if code == "TG004" { (code, String::new()) } else { (code, message) });
         if said.is_err() {
             session.execute("rollback to before").await;
         }
@@ -95,10 +89,7 @@ async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
         ("direct", "update tidegate.queue set per_seconds = 0 where name = 'tx'"),
         ("direct", "update tidegate.kind set eta = 'observed'"),
         ("direct", "update tidegate.kind set processing_ms = null"),
-        (
-            "direct",
-            "select tidegate.quota_set(submitter => 'me', high_water => 3)",
-        ),
+        ("direct", "select tidegate.quota_set(submitter => 'me', high_water => 3)"),
         ("direct", "select tidegate.quota_set(kind => 'direct', high_water => 1)"),
         ("unknown", ""),
     ] {
@@ -194,9 +185,7 @@ async fn a_key_whose_number_was_drawn_in_vain_or_rolled_back_is_free() {
     assert_eq!(database.number(keys).await, 0);
 
     // The gate is full, but does not say so.
-    database
-        .execute("update tidegate.gate set high_water = 1, low_water = 0")
-        .await;
+    database.execute("update tidegate.gate set high_water = 1, low_water = 0").await;
     session.texts("select * from tidegate.submit('direct', '{}')").await;
     database.execute("update tidegate.gate set state = 'accepting'").await;
     assert_eq!(session.texts(submit).await, ["refused"]);
@@ -225,9 +214,7 @@ async fn a_single_key_waits_for_another_transaction_as_long_as_its_patience() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_submission_that_finds_no_room_leaves_nothing_behind() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.gate set high_water = 2, low_water = 1")
-        .await;
+    database.execute("update tidegate.gate set high_water = 2, low_water = 1").await;
     let mut session = Session::open(&database).await;
     let submit = "select outcome from tidegate.submit('direct', '{}')";
     let mut outcomes = Vec::new();
@@ -240,9 +227,7 @@ async fn a_plain_submission_that_finds_no_room_leaves_nothing_behind() {
     assert_eq!(database.text(state).await.unwrap(), "too_many_requests");
     // In one transaction with others, and back.
     session.execute("begin; savepoint s").await;
-    session
-        .texts("select tidegate.gate_force('tx', 'accepting', 'ann')")
-        .await;
+    session.texts("select tidegate.gate_force('tx', 'accepting', 'ann')").await;
     assert_eq!(session.texts(submit).await, ["accepted"]);
     session.execute("rollback to s").await;
     assert_eq!(session.texts(submit).await, ["refused"]);
@@ -253,9 +238,7 @@ async fn a_plain_submission_that_finds_no_room_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn draws_under_keys_in_one_open_transaction_all_take_room() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.gate set high_water = 4, low_water = 1")
-        .await;
+    database.execute("update tidegate.gate set high_water = 4, low_water = 1").await;
     let mut open = Session::begin(&database).await;
     for key in ["a", "b", "c"] {
         let submit = format!("select outcome from tidegate.submit('direct', '{{}}', '{key}')");

@@ -35,11 +35,7 @@ async fn a_key_that_decides_replays_whatever_the_payload_and_one_that_does_not_c
             let id = accepted.strip_prefix("accepted ").unwrap();
             let replayed = format!("replayed {id}");
             assert_eq!(database.value(&call(how, "2", &key, "replay")).await, replayed, "{how}");
-            assert_eq!(
-                database.value(&call(how, "1", &key, "compare")).await,
-                replayed,
-                "{how}"
-            );
+            assert_eq!(database.value(&call(how, "1", &key, "compare")).await, replayed, "{how}");
             let compared = call(how, "2", &key, "compare");
             if first == "compare" {
                 assert_eq!(database.refused(&compared).await.code, "TG004", "{how}");
@@ -52,10 +48,7 @@ async fn a_key_that_decides_replays_whatever_the_payload_and_one_that_does_not_c
         for wrong in ["", "Replay", "kind"] {
             let refusal = database.refused(&call(how, "1", "k", wrong)).await;
             assert_eq!(refusal.code, "TG007", "{how}");
-            assert!(
-                refusal.message.contains("same_key is 'compare' or 'replay'"),
-                "{refusal:?}"
-            );
+            assert!(refusal.message.contains("same_key is 'compare' or 'replay'"), "{refusal:?}");
         }
         let null = call(how, "1", "k", "$s").replace("'$s'", "null");
         assert_eq!(database.refused(&null).await.code, "TG007");
@@ -73,20 +66,12 @@ async fn of_one_group_the_first_under_a_key_is_stored_and_a_made_key_decides_as_
     let database = TestDatabase::unlimited().await;
     let group =
         "select s.outcome from tidegate.submit_group('direct', '{1,2,3,4}', '{k,k,l,null}', same_key => 'replay') as s";
-    assert_eq!(
-        database.column(group).await,
-        ["accepted", "replayed", "accepted", "accepted"]
-    );
-    assert_eq!(
-        database.column(group).await,
-        ["replayed", "replayed", "replayed", "accepted"]
-    );
+    assert_eq!(database.column(group).await, ["accepted", "replayed", "accepted", "accepted"]);
+    assert_eq!(database.column(group).await, ["replayed", "replayed", "replayed", "accepted"]);
     let payloads = "select string_agg(payload::text, ' ' order by id) from tidegate.request";
     assert_eq!(database.value(payloads).await, "1 3 4 4");
 
-    database
-        .execute("update tidegate.kind set key_mode = 'natural', key_paths = '{id}' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_mode = 'natural', key_paths = '{id}' where name = 'direct'").await;
     let made = |payload: &str| {
         format!(
             "select outcome from tidegate.submit('direct', '{{\"id\": 1, \"n\": {payload}}}', same_key => 'replay')"
@@ -126,14 +111,10 @@ async fn a_twin_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_on
         }
     }
     // A twin is never refused, and a new one is.
-    database
-        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     assert_eq!(session.text(&decided("8")).await, last);
     // Its window has passed.
-    database
-        .execute("update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()")
-        .await;
+    database.execute("update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()").await;
     let refused = "select outcome from tidegate.submit('direct', '8', 'k', same_key => 'replay')";
     assert_eq!(session.text(refused).await, "refused");
     sound(&database).await;
@@ -159,9 +140,7 @@ async fn of_two_payloads_at_once_under_a_key_that_decides_one_is_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn submitters_share_the_keys_of_a_kind_with_shared_keys_whichever_function_they_call() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.kind set key_scope = 'kind' where name = 'direct'")
-        .await;
+    database.execute("update tidegate.kind set key_scope = 'kind' where name = 'direct'").await;
     for (call, first) in [
         ("submit('direct', '1', 'a', '$s')", 1),
         ("submit('direct', '1', 'b', '$s', admission => 'accepted')", 1),
@@ -176,11 +155,7 @@ async fn submitters_share_the_keys_of_a_kind_with_shared_keys_whichever_function
             format!("select s.outcome || ' ' || s.id from tidegate.{call} as s order by s.id")
         };
         let accepted = database.column(&outcomes("ann")).await;
-        assert_eq!(
-            accepted.iter().filter(|row| row.starts_with("accepted")).count(),
-            first,
-            "{call}"
-        );
+        assert_eq!(accepted.iter().filter(|row| row.starts_with("accepted")).count(), first, "{call}");
         let replayed: Vec<_> = accepted.iter().map(|row| row.replace("accepted", "replayed")).collect();
         assert_eq!(database.column(&outcomes("bob")).await, replayed, "{call}");
         assert_eq!(database.column(&outcomes("joe")).await, replayed, "{call}");
@@ -198,10 +173,7 @@ async fn submitters_share_the_keys_of_a_kind_with_shared_keys_whichever_function
     }
     let submitters = "select string_agg(distinct coalesce(submitter, '-'), ' ') from tidegate.request";
     assert_eq!(database.value(submitters).await, "- ann eve", "the first one's");
-    assert_eq!(
-        database.value("select count(distinct scope) from tidegate.dedup").await,
-        "1"
-    );
+    assert_eq!(database.value("select count(distinct scope) from tidegate.dedup").await, "1");
     sound(&database).await;
 }
 
@@ -220,17 +192,9 @@ async fn a_shared_request_takes_room_of_its_first_submitters_quota_only() {
     };
     assert_eq!(database.value(&submit("k", "ann")).await, "accepted");
     assert_eq!(database.value(&submit("k", "bob")).await, "replayed");
-    assert_eq!(
-        database.value(&submit("l", "bob")).await,
-        "accepted",
-        "it has room for one"
-    );
+    assert_eq!(database.value(&submit("l", "bob")).await, "accepted", "it has room for one");
     assert_eq!(database.value(&submit("m", "bob")).await, "refused");
-    assert_eq!(
-        database.value(&submit("k", "bob")).await,
-        "replayed",
-        "a twin needs no room"
-    );
+    assert_eq!(database.value(&submit("k", "bob")).await, "replayed", "a twin needs no room");
     sound(&database).await;
 }
 
@@ -243,27 +207,14 @@ async fn a_program_registers_shared_keys_and_submits_under_keys_that_decide() {
     let scopes = "select string_agg(name || ' ' || key_scope, ', ' order by name) from tidegate.kind
                   where name in ('payout', 'refund')";
     assert_eq!(database.value(scopes).await, "payout kind, refund submitter");
-    let refused = database
-        .refused("select tidegate.kind_add('bonus', 'direct', key_scope => 'all')")
-        .await;
-    assert_eq!(
-        (&*refused.code, &*refused.constraint),
-        ("TG007", "kind_key_scope_is_known")
-    );
+    let refused = database.refused("select tidegate.kind_add('bonus', 'direct', key_scope => 'all')").await;
+    assert_eq!((&*refused.code, &*refused.constraint), ("TG007", "kind_key_scope_is_known"));
 
     let submit = |payload: i64, submitter: &'static str| {
-        tidegate
-            .submit("payout", &json!({ "n": payload }))
-            .key("k")
-            .key_decides()
-            .submitter(submitter)
+        tidegate.submit("payout", &json!({ "n": payload })).key("k").key_decides().submitter(submitter)
     };
-    let Submitted::Accepted(first) = submit(1, "ann").await.unwrap() else {
-        panic!("it is new")
-    };
-    let Submitted::Replayed(twin) = submit(2, "bob").await.unwrap() else {
-        panic!("its key is known")
-    };
+    let Submitted::Accepted(first) = submit(1, "ann").await.unwrap() else { panic!("it is new") };
+    let Submitted::Replayed(twin) = submit(2, "bob").await.unwrap() else { panic!("its key is known") };
     assert_eq!(twin.id, first.id);
     let mut transaction = database.pool.begin().await.unwrap();
     let within = submit(3, "eve").within(&mut transaction).await.unwrap();

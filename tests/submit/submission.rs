@@ -29,10 +29,7 @@ async fn a_submission_answers_with_every_documented_column() {
             assert_eq!(told.len(), 1);
             let id = &told[0][1..37];
             let before = value(&mut session, &format!("select tidegate.request_position('{id}')")).await;
-            assert!(
-                told[0].starts_with(&format!("({id},accepted,{status},{queue},{before},")),
-                "{told:?}"
-            );
+            assert!(told[0].starts_with(&format!("({id},accepted,{status},{queue},{before},")), "{told:?}");
             if kind != "user_decrypt" && kind != "direct" {
                 assert_eq!(before, place.to_string());
                 assert_eq!(told[0], format!("({id},accepted,{status},{queue},{place},{seconds})"));
@@ -76,9 +73,7 @@ async fn the_parameters_have_the_documented_names_and_types() {
         ]
     );
     assert_eq!(
-        database
-            .value("select replace(pg_get_function_result('tidegate.submit'::regproc), 'tidegate.', '')")
-            .await,
+        database.value("select replace(pg_get_function_result('tidegate.submit'::regproc), 'tidegate.', '')").await,
         "TABLE(id uuid, outcome text, req_status request_status, queue text, queue_position bigint, retry_after_seconds integer)"
     );
 }
@@ -87,11 +82,7 @@ async fn the_parameters_have_the_documented_names_and_types() {
 async fn an_invalid_submission_is_refused_by_its_own_code_and_leaves_nothing() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "update tidegate.kind set tx_confirmation_ms = null where name = 'input_proof'",
-    )
-    .await;
+    run(&mut session, "update tidegate.kind set tx_confirmation_ms = null where name = 'input_proof'").await;
     let before = everything(&mut session).await;
 
     for (arguments, code, says) in [
@@ -104,41 +95,13 @@ async fn an_invalid_submission_is_refused_by_its_own_code_and_leaves_nothing() {
         ("submit('direct', '{}', admission => 'please')", "TG007", "please"),
         ("submit('direct', '{}', admission => null)", "TG007", "admission"),
         ("submit('direct', '{}', idempotency_key => '')", "TG007", "1 to 255"),
-        (
-            "submit('direct', '{}', idempotency_key => repeat('k', 256))",
-            "TG007",
-            "256",
-        ),
-        (
-            "submit('direct', '{}', not_before => 'infinity')",
-            "TG007",
-            "not_before",
-        ),
-        (
-            "submit_batch('direct', array['{}', null, '{}']::jsonb[])",
-            "TG007",
-            "payload 2",
-        ),
-        (
-            "submit_batch('direct', array['{}']::jsonb[], array['a', 'b'])",
-            "TG007",
-            "not 2",
-        ),
-        (
-            "submit_batch('direct', array['{}', '{}']::jsonb[], '{}')",
-            "TG007",
-            "not 0",
-        ),
-        (
-            "submit_batch('direct', array['{}', '{}']::jsonb[], array['good', ''])",
-            "TG007",
-            "1 to 255",
-        ),
-        (
-            "submit_batch('direct', array_fill('{}'::jsonb, array[10001]))",
-            "TG007",
-            "10001",
-        ),
+        ("submit('direct', '{}', idempotency_key => repeat('k', 256))", "TG007", "256"),
+        ("submit('direct', '{}', not_before => 'infinity')", "TG007", "not_before"),
+        ("submit_batch('direct', array['{}', null, '{}']::jsonb[])", "TG007", "payload 2"),
+        ("submit_batch('direct', array['{}']::jsonb[], array['a', 'b'])", "TG007", "not 2"),
+        ("submit_batch('direct', array['{}', '{}']::jsonb[], '{}')", "TG007", "not 0"),
+        ("submit_batch('direct', array['{}', '{}']::jsonb[], array['good', ''])", "TG007", "1 to 255"),
+        ("submit_batch('direct', array_fill('{}'::jsonb, array[10001]))", "TG007", "10001"),
     ] {
         let refusal = refused(&mut session, &format!("select * from tidegate.{arguments}")).await;
         assert_eq!(refusal.code, code, "{arguments}: {refusal:?}");
@@ -146,24 +109,13 @@ async fn an_invalid_submission_is_refused_by_its_own_code_and_leaves_nothing() {
         assert!(before == everything(&mut session).await, "{arguments} left something");
     }
     let refusal = refused(&mut session, "select * from tidegate.submit('input_proof', '{}')").await;
-    assert!(
-        refusal.hint.contains("tidegate init") && refusal.hint.contains("config set"),
-        "{refusal:?}"
-    );
+    assert!(refusal.hint.contains("tidegate init") && refusal.hint.contains("config set"), "{refusal:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn any_json_is_a_payload_and_is_kept_as_it_came() {
     let database = TestDatabase::new().await;
-    for payload in [
-        "null",
-        "1",
-        "\"x\"",
-        "[]",
-        "{}",
-        "{\"é\": \"\\ud83d\\ude00\", \"n\": 1.50}",
-        "[[[[[]]]]]",
-    ] {
+    for payload in ["null", "1", "\"x\"", "[]", "{}", "{\"é\": \"\\ud83d\\ude00\", \"n\": 1.50}", "[[[[[]]]]]"] {
         let sql = format!(
             "select payload = '{payload}'::jsonb from tidegate.request where id = (select id from tidegate.submit('direct', '{payload}'))"
         );
@@ -180,19 +132,11 @@ async fn any_json_is_a_payload_and_is_kept_as_it_came() {
     }
     let deep = format!("{}1.0{}", "[".repeat(2000), "]".repeat(2000));
     assert_eq!(
-        database
-            .value(&format!(
-                "select outcome from tidegate.submit('direct', '{deep}', 'deep')"
-            ))
-            .await,
+        database.value(&format!("select outcome from tidegate.submit('direct', '{deep}', 'deep')")).await,
         "accepted"
     );
     assert_eq!(
-        database
-            .value(&format!(
-                "select outcome from tidegate.submit('direct', '{deep}', 'deep')"
-            ))
-            .await,
+        database.value(&format!("select outcome from tidegate.submit('direct', '{deep}', 'deep')")).await,
         "replayed"
     );
 }
@@ -200,18 +144,8 @@ async fn any_json_is_a_payload_and_is_kept_as_it_came() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_taken_whole_in_its_order_and_up_to_ten_thousand() {
     let database = TestDatabase::new().await;
-    assert_eq!(
-        database
-            .column("select s.id::text from tidegate.submit_batch('direct', '{}') as s")
-            .await,
-        NO_ROWS
-    );
-    assert_eq!(
-        database
-            .column("select s.id::text from tidegate.submit_batch('direct', null) as s")
-            .await,
-        NO_ROWS
-    );
+    assert_eq!(database.column("select s.id::text from tidegate.submit_batch('direct', '{}') as s").await, NO_ROWS);
+    assert_eq!(database.column("select s.id::text from tidegate.submit_batch('direct', null) as s").await, NO_ROWS);
 
     assert_eq!(
         database
@@ -265,24 +199,15 @@ async fn a_submission_commits_and_vanishes_with_its_callers_transaction() {
         "begin; select tidegate.submit('direct', '{}', 'k'); select tidegate.submit_batch('public_decrypt', '{1,2}')",
     )
     .await;
-    assert!(
-        before == everything(&mut other).await,
-        "no other session sees it before the commit"
-    );
+    assert!(before == everything(&mut other).await, "no other session sees it before the commit");
     assert_eq!(database.claim_tx(10).await.len(), 0);
     run(&mut caller, "rollback").await;
     assert!(before == everything(&mut other).await, "a rollback leaves nothing");
 
     run(&mut caller, "begin; select tidegate.submit('direct', '{}', 'k')").await;
-    assert_eq!(
-        value(&mut caller, "select outcome from tidegate.submit('direct', '{}', 'k')").await,
-        "replayed"
-    );
+    assert_eq!(value(&mut caller, "select outcome from tidegate.submit('direct', '{}', 'k')").await, "replayed");
     run(&mut caller, "commit").await;
-    assert_eq!(
-        value(&mut other, "select outcome from tidegate.submit('direct', '{}', 'k')").await,
-        "replayed"
-    );
+    assert_eq!(value(&mut other, "select outcome from tidegate.submit('direct', '{}', 'k')").await, "replayed");
     assert_eq!(database.claim_tx(10).await.len(), 1);
     assert_eq!(violations(&mut other).await, NO_ROWS);
 }

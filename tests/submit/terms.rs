@@ -53,11 +53,7 @@ async fn submissions_heed_every_change_within_its_transaction_and_after_it() {
             if way == "after" {
                 session.commit().await;
             }
-            let stated = [
-                session.texts(STATED).await,
-                session.texts(STATED).await,
-                session.texts(STATED).await,
-            ];
+            let stated = [session.texts(STATED).await, session.texts(STATED).await, session.texts(STATED).await];
             if way == "within" {
                 session.commit().await;
             }
@@ -74,10 +70,8 @@ async fn of_changes_at_once_the_one_that_commits_last_sees_the_others() {
     let database = TestDatabase::unlimited().await;
     let mut one = Session::begin(&database).await;
     let mut two = Session::begin(&database).await;
-    one.execute("update tidegate.kind set deadline = '2 hours' where name = 'direct'")
-        .await;
-    two.execute("update tidegate.queue set per_seconds = 5 where name = 'tx'")
-        .await;
+    one.execute("update tidegate.kind set deadline = '2 hours' where name = 'direct'").await;
+    two.execute("update tidegate.queue set per_seconds = 5 where name = 'tx'").await;
     one.execute("set constraints all immediate").await;
     let late = two.start("commit");
     late.until_blocked_by(&database, &one).await;

@@ -148,11 +148,9 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "hold_leases" => settle(queue, "", random),
         "settle_rejected" => settle("tx", ", null", random),
         "settle_retry" => settle("tx", ", null, array_fill(interval '0', array[$n])", random),
-        "settle_receipt" => settle(
-            "tx",
-            ", (select array_agg('ref-' || (random() * 9)::int) from generate_series(1, $n))",
-            random,
-        ),
+        "settle_receipt" => {
+            settle("tx", ", (select array_agg('ref-' || (random() * 9)::int) from generate_series(1, $n))", random)
+        }
         "extend" => settle(queue, ", '200 milliseconds'", random),
         "cancel" => format!("select outcome from tidegate.cancel({})", shared.one_id(random)),
         "cancel_requests" => format!(
@@ -173,10 +171,9 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
                 shared.one_id(random)
             )
         }
-        "respond_by_reference" => format!(
-            "select outcome from tidegate.respond('1', reference => 'ref-{}')",
-            random.random_range(0..10)
-        ),
+        "respond_by_reference" => {
+            format!("select outcome from tidegate.respond('1', reference => 'ref-{}')", random.random_range(0..10))
+        }
         "fail_receipt" => format!("select tidegate.fail_receipt({}, null)", shared.one_id(random)),
         "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),
@@ -252,17 +249,10 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "quota_set" => format!(
             "select tidegate.quota_set({}, high_water => {}, mode => '{}')",
             QUOTAS[random.random_range(0..3)].1,
-            if shared.gates_flip {
-                random.random_range(6..30)
-            } else {
-                1_000_000
-            },
+            if shared.gates_flip { random.random_range(6..30) } else { 1_000_000 },
             ["strict", "soft"][random.random_range(0..2)]
         ),
-        "quota_remove" => format!(
-            "select tidegate.quota_remove('{}')",
-            QUOTAS[random.random_range(0..3)].0
-        ),
+        "quota_remove" => format!("select tidegate.quota_remove('{}')", QUOTAS[random.random_range(0..3)].0),
         "quota_reconcile" => format!("select tidegate.quota_reconcile({})", random.random_range(1..100)),
         "fold_timeouts" => format!(
             r#"select tidegate.fold_timeouts(
@@ -286,9 +276,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
 /// Does one act; its result goes to all actors. An error is one too many, but for a response that does not fit.
 pub async fn perform(act: &str, session: &mut Session, shared: &Shared, random: &mut StdRng) -> Option<String> {
     if let Some(queue) = act.strip_prefix("claim_") {
-        let held = session
-            .claim_for(queue, random.random_range(1..10), "150 milliseconds")
-            .await;
+        let held = session.claim_for(queue, random.random_range(1..10), "150 milliseconds").await;
         shared.leases(queue).lock().unwrap().extend(held);
         return None;
     }

@@ -11,12 +11,7 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
     ("proof direct", "", "processing", "submitted"),
     ("decrypt", "queued", "processing", "readiness_passed"),
     ("decrypt", "queued", "timed_out", "readiness_timed_out"),
-    (
-        "decrypt",
-        "queued",
-        "failure",
-        "readiness_failed cancelled internal_error deadline_exceeded",
-    ),
+    ("decrypt", "queued", "failure", "readiness_failed cancelled internal_error deadline_exceeded"),
     ("decrypt proof direct", "processing", "tx_in_flight", "claimed"),
     (
         "decrypt proof direct",
@@ -26,12 +21,7 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
     ),
     ("decrypt proof direct", "tx_in_flight", "receipt_received", "receipt"),
     ("direct", "tx_in_flight", "completed", "receipt"),
-    (
-        "decrypt proof direct",
-        "tx_in_flight",
-        "processing",
-        "recovered send_retried released",
-    ),
+    ("decrypt proof direct", "tx_in_flight", "processing", "recovered send_retried released"),
     (
         "decrypt proof direct",
         "tx_in_flight",
@@ -42,18 +32,8 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
     ("decrypt", "receipt_received", "completed", "threshold_reached"),
     ("proof", "receipt_received", "completed", "verdict_accepted"),
     ("proof", "receipt_received", "failure", "verdict_rejected"),
-    (
-        "decrypt proof direct",
-        "receipt_received",
-        "failure",
-        "internal_error rejected",
-    ),
-    (
-        "decrypt proof direct",
-        "receipt_received",
-        "timed_out",
-        "response_timed_out",
-    ),
+    ("decrypt proof direct", "receipt_received", "failure", "internal_error rejected"),
+    ("decrypt proof direct", "receipt_received", "timed_out", "response_timed_out"),
 ];
 
 const TERMINAL: &[&str] = &["completed", "timed_out", "failure"];
@@ -91,10 +71,8 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
 pub async fn violations_within(transaction: &mut PgConnection) -> Vec<String> {
     let mut found = Vec::new();
 
-    let queues: Vec<(String, String)> = sqlx::query_as("select name, stage::text from tidegate.queue")
-        .fetch_all(&mut *transaction)
-        .await
-        .unwrap();
+    let queues: Vec<(String, String)> =
+        sqlx::query_as("select name, stage::text from tidegate.queue").fetch_all(&mut *transaction).await.unwrap();
     let mut messages: HashMap<String, Vec<Message>> = HashMap::new();
     for (queue, stage) in &queues {
         let sql = format!(
@@ -223,10 +201,7 @@ pub async fn violations_within(transaction: &mut PgConnection) -> Vec<String> {
         if before != status || usize::try_from(row.get::<i32, _>("transition_no")) != Ok(history.len()) {
             wrong(format!("events do not replay to the row: {path}"));
         }
-        let ends = history
-            .iter()
-            .filter(|event| TERMINAL.contains(&event.to.as_str()))
-            .count();
+        let ends = history.iter().filter(|event| TERMINAL.contains(&event.to.as_str())).count();
         if ends != usize::from(terminal) {
             wrong(format!("{ends} terminal events: {path}"));
         }
@@ -239,10 +214,7 @@ pub async fn violations_within(transaction: &mut PgConnection) -> Vec<String> {
 
     for (id, strays) in messages {
         for message in strays {
-            found.push(format!(
-                "message {} in {} stands for nothing: {id:?}",
-                message.msg_id, message.queue
-            ));
+            found.push(format!("message {} in {} stands for nothing: {id:?}", message.msg_id, message.queue));
         }
     }
     for id in histories.keys() {
@@ -284,10 +256,7 @@ async fn miscounts(session: &mut PgConnection) -> Vec<String> {
         .filter(|(_, counted, real)| counted != real)
         .map(|(what, counted, real)| (what, (counted, real)))
         .collect();
-    wrong
-        .into_iter()
-        .map(|(what, (counted, real))| format!("{what}: counted {counted}, there are {real}"))
-        .collect()
+    wrong.into_iter().map(|(what, (counted, real))| format!("{what}: counted {counted}, there are {real}")).collect()
 }
 
 /// Requests that a quota counts and should not, or should and does not.

@@ -87,19 +87,10 @@ impl TestDatabase {
     async fn copy_of(template: Template) -> Self {
         let name = server::create(template).await;
         let url = server::url(&name);
-        let settings = PoolSettings {
-            connections_max: 20,
-            acquire_timeout: Duration::from_secs(30),
-            ..PoolSettings::default()
-        };
+        let settings =
+            PoolSettings { connections_max: 20, acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() };
         let pool = database::connect_lazily(&url, &settings).unwrap();
-        Self {
-            name,
-            url,
-            store: Store::new(pool.clone()),
-            pool,
-            kept: Mutex::default(),
-        }
+        Self { name, url, store: Store::new(pool.clone()), pool, kept: Mutex::default() }
     }
 
     /// Empty, in an encoding that holds few characters.
@@ -144,18 +135,11 @@ impl TestDatabase {
     pub async fn cut(&self) {
         let mut admin = server::admin().await;
         let name = &self.name;
-        sqlx::raw_sql(&format!("alter database {name} allow_connections false"))
-            .execute(&mut admin)
-            .await
-            .unwrap();
+        sqlx::raw_sql(&format!("alter database {name} allow_connections false")).execute(&mut admin).await.unwrap();
         let terminated = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
         eventually("every session has ended", || async {
             let mut admin = server::admin().await;
-            let sessions: i64 = sqlx::query_scalar(terminated)
-                .bind(name)
-                .fetch_one(&mut admin)
-                .await
-                .unwrap();
+            let sessions: i64 = sqlx::query_scalar(terminated).bind(name).fetch_one(&mut admin).await.unwrap();
             sessions == 0
         })
         .await;
@@ -218,9 +202,7 @@ impl TestDatabase {
 
     /// A request's status, as its word.
     pub async fn status(&self, id: RequestId) -> String {
-        self.text(&format!("select req_status from tidegate.request where id = '{id}'"))
-            .await
-            .unwrap()
+        self.text(&format!("select req_status from tidegate.request where id = '{id}'")).await.unwrap()
     }
 
     /// The causes of a request's transitions, in order.
@@ -241,10 +223,7 @@ pub struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     fn new(connection: PgConnection, home: &'a Mutex<Vec<PgConnection>>) -> Self {
-        Self {
-            connection: Some(connection),
-            home,
-        }
+        Self { connection: Some(connection), home }
     }
 }
 

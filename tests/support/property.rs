@@ -22,17 +22,10 @@ pub struct Asked {
 impl Asked {
     /// Asks a database as `TestDatabase::new` makes it.
     pub fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let database = runtime.block_on(TestDatabase::new());
         let session = RefCell::new(runtime.block_on(database.session()));
-        let asked = Self {
-            session,
-            database,
-            runtime,
-        };
+        let asked = Self { session, database, runtime };
         // Compiling takes longer than any of these small queries.
         asked.run("set jit = off");
         asked
@@ -68,11 +61,7 @@ where
     S: Strategy,
     S::Value: Debug,
 {
-    let config = Config {
-        cases: campaign(cases.div_ceil(4), cases),
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases: campaign(cases.div_ceil(4), cases), failure_persistence: None, ..Config::default() };
     if let Err(error) = TestRunner::new(config).run(strategy, test) {
         panic!("{error}");
     }

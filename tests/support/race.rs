@@ -37,10 +37,7 @@ impl Session {
     }
 
     async fn of(mut connection: PgConnection) -> Self {
-        let pid = sqlx::query_scalar("select pg_backend_pid()")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
+        let pid = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut connection).await.unwrap();
         Self { connection, pid }
     }
 
@@ -53,10 +50,7 @@ impl Session {
 
     /// Runs SQL that must succeed; several statements are fine.
     pub async fn execute(&mut self, sql: &str) {
-        self.connection
-            .execute(sql)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        self.connection.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
     pub async fn commit(&mut self) {
@@ -72,19 +66,16 @@ impl Session {
         // Without preparation everything comes as text.
         match self.connection.fetch_all(sql).await {
             Ok(rows) => Ok(rows.iter().map(columns).collect()),
-            Err(sqlx::Error::Database(error)) => Err((
-                error.code().unwrap_or_default().into_owned(),
-                error.message().to_owned(),
-            )),
+            Err(sqlx::Error::Database(error)) => {
+                Err((error.code().unwrap_or_default().into_owned(), error.message().to_owned()))
+            }
             Err(error) => panic!("{sql}: {error}"),
         }
     }
 
     /// The rows of a query that must succeed, as [`Session::attempt`] gives them.
     pub async fn texts(&mut self, sql: &str) -> Vec<String> {
-        self.attempt(sql)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+        self.attempt(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
     }
 
     /// The single value of a query, as text.
@@ -114,11 +105,7 @@ impl Session {
         self.commit().await;
         let numbers = |text: &str| -> Vec<i64> { text.split(' ').map(|n| n.parse().unwrap()).collect() };
         let (before, after) = (numbers(&before), numbers(&after));
-        Reads {
-            scans: after[0] - before[0],
-            index_scans: after[1] - before[1],
-            rows_by_index: after[2] - before[2],
-        }
+        Reads { scans: after[0] - before[0], index_scans: after[1] - before[1], rows_by_index: after[2] - before[2] }
     }
 
     /// Starts a statement in a task of its own.
@@ -140,20 +127,14 @@ impl Session {
 
     /// Claims under a lease of the given length.
     pub async fn claim_for(&mut self, queue: &str, batch: i32, lease_for: &str) -> Vec<Held> {
-        let function = if queue.contains("readiness") {
-            "claim_readiness"
-        } else {
-            "claim_tx"
-        };
+        let function = if queue.contains("readiness") { "claim_readiness" } else { "claim_tx" };
         let sql = format!(
             "select lease::text as lease, coalesce((select r.msg_id from tidegate.request as r where r.id = c.id), 0) as msg_id, id, attempt, attempts_max
              from tidegate.{function}('{queue}', 'worker-{}', {batch}, '{lease_for}') as c",
             self.pid
         );
-        let claimed = sqlx::query(&sql)
-            .fetch_all(&mut self.connection)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let claimed =
+            sqlx::query(&sql).fetch_all(&mut self.connection).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         if claimed.is_empty() {
             rest().await;
         }
@@ -196,10 +177,7 @@ impl Running {
 
     /// Waits until this query waits for `other`.
     pub async fn until_blocked_by(&self, database: &TestDatabase, other: &Session) {
-        let sql = format!(
-            "select count(*) from unnest(pg_blocking_pids({})) as p where p = {}",
-            self.pid, other.pid
-        );
+        let sql = format!("select count(*) from unnest(pg_blocking_pids({})) as p where p = {}", self.pid, other.pid);
         eventually("one session waits for the other", || async {
             assert!(!self.task.is_finished(), "it finished without waiting");
             database.number(&sql).await > 0
@@ -209,10 +187,7 @@ impl Running {
 
     /// Waits until this query waits for `other`, or has ended without.
     pub async fn until_blocked_or_done(&self, database: &TestDatabase, other: &Session) {
-        let sql = format!(
-            "select count(*) from unnest(pg_blocking_pids({})) as p where p = {}",
-            self.pid, other.pid
-        );
+        let sql = format!("select count(*) from unnest(pg_blocking_pids({})) as p where p = {}", self.pid, other.pid);
         eventually("one session waits for the other or ends", || async {
             self.task.is_finished() || database.number(&sql).await > 0
         })
@@ -227,10 +202,7 @@ impl Running {
 
     /// Its result, which may be an error.
     pub async fn outcome(self) -> (Session, Said) {
-        tokio::time::timeout(Duration::from_secs(20), self.task)
-            .await
-            .expect("it waits where it should not")
-            .unwrap()
+        tokio::time::timeout(Duration::from_secs(20), self.task).await.expect("it waits where it should not").unwrap()
     }
 }
 
@@ -254,10 +226,7 @@ pub fn leases<'a>(held: impl IntoIterator<Item = &'a Held>) -> String {
 /// A settle by its name, with the arguments after the leases: returns the ids that moved.
 pub fn settle<'a>(name: &str, held: impl IntoIterator<Item = &'a Held>, more: &str) -> String {
     let comma = if more.is_empty() { "" } else { ", " };
-    format!(
-        "select s.id from tidegate.{name}({}{comma}{more}) as s order by s.id",
-        leases(held)
-    )
+    format!("select s.id from tidegate.{name}({}{comma}{more}) as s order by s.id", leases(held))
 }
 
 /// Submits `count` requests of a kind in one batch; their ids, in order.
@@ -277,11 +246,7 @@ pub async fn submit_many(database: &TestDatabase, kind: &str, count: i32) -> Vec
 
 /// Lets the leases of a queue run out: as if their time had passed.
 pub async fn expire_leases(database: &TestDatabase, queue: &str) {
-    database
-        .execute(&format!(
-            "update tidegate.claim set until = clock_timestamp() where queue = '{queue}'"
-        ))
-        .await;
+    database.execute(&format!("update tidegate.claim set until = clock_timestamp() where queue = '{queue}'")).await;
 }
 
 /// `causes` of a request, joined for one assertion.

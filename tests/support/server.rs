@@ -55,11 +55,7 @@ impl Server {
                     .map(Into::into)
                     .chain([directory.clone().into_os_string()])
                     .collect();
-                let options = Options {
-                    directory,
-                    durable: false,
-                    keeper: Some(keeper),
-                };
+                let options = Options { directory, durable: false, keeper: Some(keeper) };
                 let server =
                     EmbeddedPostgres::start(&options).unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
                 Self::Embedded(Box::new(server))
@@ -82,9 +78,8 @@ impl Server {
 /// The directory of the private cluster: in memory where there is a memory file system with room. Each version of
 /// PostgreSQL has one of its own, as none can read another's.
 fn cluster_directory() -> PathBuf {
-    let bin = BinarySearch::from_environment()
-        .find(None)
-        .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+    let bin =
+        BinarySearch::from_environment().find(None).unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
     let version = major_version(&bin).expect("a version, as it was found by that");
     let name = format!("tidegate-tests-{}-{version}", nix::unistd::geteuid());
     let memory = Path::new("/dev/shm").join(&name);
@@ -93,11 +88,7 @@ fn cluster_directory() -> PathBuf {
             .is_ok_and(|found| found.blocks_available() * found.fragment_size() >= MEMORY)
     };
     // A cluster that is there already is full of this user's own test databases.
-    if memory.exists() || roomy() {
-        memory
-    } else {
-        std::env::temp_dir().join(name)
-    }
+    if memory.exists() || roomy() { memory } else { std::env::temp_dir().join(name) }
 }
 
 /// The role that owns the databases with `TIDEGATE_TEST_OWNER=plain`: no superuser, but one that may make roles, because
@@ -180,14 +171,7 @@ const DUE_AS_USUAL: &str = "update tidegate.kind set deadline = default, readine
 
 const TEN_THOUSAND: &str = "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10000]), admission => 'accepted')";
 
-const MADE_DEEP: &[&str] = &[
-    NOT_DUE_FOR_DAYS,
-    TEN_THOUSAND,
-    TEN_THOUSAND,
-    TEN_THOUSAND,
-    TEN_THOUSAND,
-    DUE_AS_USUAL,
-];
+const MADE_DEEP: &[&str] = &[NOT_DUE_FOR_DAYS, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, DUE_AS_USUAL];
 
 const MADE_LARGE: &[&str] = &[
     NOT_DUE_FOR_DAYS,
@@ -365,11 +349,7 @@ pub async fn create(template: Template) -> String {
     template.ensure_once().await;
     let creator = CREATOR.get_or_init(|| in_a_thread(create_databases));
     let (made, is_made) = oneshot::channel();
-    let order = Order {
-        template,
-        name: name.clone(),
-        made,
-    };
+    let order = Order { template, name: name.clone(), made };
     creator.send(order).expect("the thread that makes databases");
     is_made.await.expect("a database for the test");
     name
@@ -431,9 +411,7 @@ async fn drop_databases(mut names: mpsc::UnboundedReceiver<String>) {
     }
     // Each database that comes and goes leaves rows in the catalogs of the cluster, which lives in memory for days.
     for catalog in ["pg_shdepend", "pg_database", "pg_db_role_setting"] {
-        let _ = sqlx::raw_sql(&format!("vacuum pg_catalog.{catalog}"))
-            .execute(&mut admin)
-            .await;
+        let _ = sqlx::raw_sql(&format!("vacuum pg_catalog.{catalog}")).execute(&mut admin).await;
     }
     while let Some(name) = names.recv().await {
         drop_database(&mut admin, &name).await;
@@ -460,9 +438,7 @@ async fn left_behind(admin: &mut PgConnection) -> Vec<String> {
     .await
     .unwrap();
     let ended = |name: &String| {
-        let pid = name
-            .strip_prefix("tidegate_test_")
-            .and_then(|rest| rest.split('_').next());
+        let pid = name.strip_prefix("tidegate_test_").and_then(|rest| rest.split('_').next());
         !pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
     };
     names.into_iter().filter(ended).collect()

@@ -6,22 +6,11 @@ use uuid::Uuid;
 use super::TestDatabase;
 
 /// Every status, in the order of the database's type.
-pub const STATUSES: [&str; 7] = [
-    "queued",
-    "processing",
-    "tx_in_flight",
-    "receipt_received",
-    "completed",
-    "timed_out",
-    "failure",
-];
+pub const STATUSES: [&str; 7] =
+    ["queued", "processing", "tx_in_flight", "receipt_received", "completed", "timed_out", "failure"];
 
 /// Every flow, with a kind of the example that has it.
-pub const FLOWS: [(&str, &str); 3] = [
-    ("decrypt", "public_decrypt"),
-    ("proof", "input_proof"),
-    ("direct", "direct"),
-];
+pub const FLOWS: [(&str, &str); 3] = [("decrypt", "public_decrypt"), ("proof", "input_proof"), ("direct", "direct")];
 
 /// An error that the database raised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +24,7 @@ pub struct Refusal {
 impl Refusal {
     fn from(sql: &str, error: &sqlx::Error) -> Self {
         let database = error.as_database_error().unwrap_or_else(|| panic!("{sql}: {error}"));
-        let hint = database
-            .try_downcast_ref::<PgDatabaseError>()
-            .and_then(PgDatabaseError::hint);
+        let hint = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::hint);
         Self {
             code: database.code().unwrap_or_default().into_owned(),
             message: database.message().to_owned(),
@@ -74,17 +61,8 @@ pub async fn refused(session: &mut PgConnection, sql: &str) -> Refusal {
 
 /// The first column of each row, as text (an empty string for null).
 pub async fn column(session: &mut PgConnection, sql: &str) -> Vec<String> {
-    let rows = session
-        .fetch_all(sql)
-        .await
-        .unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.iter()
-        .map(|row| {
-            row.try_get_unchecked::<Option<String>, _>(0)
-                .unwrap()
-                .unwrap_or_default()
-        })
-        .collect()
+    let rows = session.fetch_all(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.iter().map(|row| row.try_get_unchecked::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
 }
 
 /// The first column of the only row, as text (an empty string for null).
@@ -107,18 +85,9 @@ pub async fn claim(session: &mut PgConnection, function: &str, queue: &str, work
            format('row(%L, %s, %L)::tidegate.lease', (c.lease).queue, (c.lease).token, (c.lease).id), c.attempt
          from tidegate.{function}('{queue}', '{worker}', {batch}, interval '10 minutes') as c"
     );
-    let rows: Vec<(Uuid, i64, String, i32)> = sqlx::query_as(&sql)
-        .fetch_all(session)
-        .await
-        .unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.into_iter()
-        .map(|(id, msg_id, lease, attempt)| Claim {
-            id,
-            lease,
-            msg_id,
-            attempt,
-        })
-        .collect()
+    let rows: Vec<(Uuid, i64, String, i32)> =
+        sqlx::query_as(&sql).fetch_all(session).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.into_iter().map(|(id, msg_id, lease, attempt)| Claim { id, lease, msg_id, attempt }).collect()
 }
 
 /// An SQL array of leases.
@@ -209,13 +178,11 @@ impl TestDatabase {
     pub async fn request_in(&self, kind: &str, status: &str) -> Uuid {
         let id = self.submit(kind).await.0;
         if status == "failure" {
-            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-                .await;
+            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])")).await;
         }
         let queued = self.status(tidegate::request::RequestId(id)).await == "queued";
         if queued && status == "timed_out" {
-            self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
-                .await;
+            self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])")).await;
         } else if queued && status != "queued" {
             let claims = self.claim_readiness(1).await;
             assert_eq!(claims[0].id, id);
@@ -234,8 +201,7 @@ impl TestDatabase {
                 let respond = format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
                 self.execute(&respond).await;
             } else if status == "timed_out" {
-                self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
-                    .await;
+                self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])")).await;
             }
         }
         assert_eq!(self.status(tidegate::request::RequestId(id)).await, status);

@@ -60,10 +60,7 @@ impl Transact for Service {
 
     async fn send(&self, _: &Request) -> Sent {
         self.call().await;
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) })
     }
 }
 
@@ -104,10 +101,7 @@ async fn learned(store: &Store, kind: &str, stage: Stage) -> Duration {
 }
 
 fn named(name: &str) -> WorkerOptions {
-    WorkerOptions {
-        name: name.to_owned(),
-        ..WorkerOptions::default()
-    }
+    WorkerOptions { name: name.to_owned(), ..WorkerOptions::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,9 +111,7 @@ async fn a_new_process_uses_the_learned_timeouts_of_the_fleet_in_both_stages() {
     let readiness = learned(&database.store, "public_decrypt", Stage::Readiness).await;
     assert!(tx < Duration::from_millis(40) && tx == readiness, "{tx:?}");
 
-    let stages = all_stages()
-        .readiness("public_decrypt", Service::silent())
-        .transact("direct", Service::silent());
+    let stages = all_stages().readiness("public_decrypt", Service::silent()).transact("direct", Service::silent());
     let running = Running::start(&database.store, stages, named("new"));
     let direct = database.submit("direct").await;
     let decrypt = database.submit("public_decrypt").await;
@@ -148,17 +140,12 @@ async fn a_new_process_uses_the_learned_timeouts_of_the_fleet_in_both_stages() {
 async fn without_an_estimator_calls_have_the_longest_timeout_and_it_is_learned_from_them() {
     let database = adaptive(600).await;
     let service = Service::default();
-    let stages = all_stages()
-        .transact("direct", service.clone())
-        .readiness("public_decrypt", service.clone());
+    let stages = all_stages().transact("direct", service.clone()).readiness("public_decrypt", service.clone());
     let running = Running::start(&database.store, stages, named("only"));
     eventually("three intervals are closed for both stages", || async {
         database.submit("direct").await;
         database.submit("public_decrypt").await;
-        database
-            .number("select count(*) from tidegate.timeout_estimator where interval_no >= 3")
-            .await
-            == 2
+        database.number("select count(*) from tidegate.timeout_estimator where interval_no >= 3").await == 2
     })
     .await;
     let overview = database
@@ -168,19 +155,10 @@ async fn without_an_estimator_calls_have_the_longest_timeout_and_it_is_learned_f
              from tidegate.estimator_overview",
         )
         .await;
-    assert_eq!(
-        overview.as_deref(),
-        Some("direct.tx normal t, public_decrypt.readiness normal t")
-    );
+    assert_eq!(overview.as_deref(), Some("direct.tx normal t, public_decrypt.readiness normal t"));
     running.stop().await;
-    let reported = database
-        .number("select sum(reported) from tidegate.timeout_report")
-        .await;
-    assert_eq!(
-        reported,
-        i64::try_from(service.calls.load(Ordering::SeqCst)).unwrap(),
-        "every call"
-    );
+    let reported = database.number("select sum(reported) from tidegate.timeout_report").await;
+    assert_eq!(reported, i64::try_from(service.calls.load(Ordering::SeqCst)).unwrap(), "every call");
 }
 
 /// A process stops while its report waits for another session: the report repeats, and a second one has the later
@@ -209,14 +187,8 @@ async fn a_stop_in_the_middle_of_a_report_loses_no_call() {
     other.commit().await;
     running.stop().await;
 
-    let reported = database
-        .number("select sum(reported) from tidegate.timeout_report")
-        .await;
-    assert_eq!(
-        reported,
-        i64::try_from(service.calls.load(Ordering::SeqCst)).unwrap(),
-        "every call"
-    );
+    let reported = database.number("select sum(reported) from tidegate.timeout_report").await;
+    assert_eq!(reported, i64::try_from(service.calls.load(Ordering::SeqCst)).unwrap(), "every call");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,9 +209,7 @@ async fn a_call_that_its_request_had_no_time_for_tells_nothing() {
     running.task.abort();
     let _ = running.task.await;
     let stages = all_stages().transact("direct", Service::silent());
-    database
-        .execute("update pgmq.q_tx set vt = now() - interval '1 second'")
-        .await;
+    database.execute("update pgmq.q_tx set vt = now() - interval '1 second'").await;
     let running = Running::start(&database.store, stages, named("hurried"));
     eventually("it has ended", || async {
         let status = database.status(id).await;
@@ -254,19 +224,14 @@ async fn a_call_that_its_request_had_no_time_for_tells_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn high_load_that_one_process_sees_is_known_to_the_fleet_at_once() {
     let database = adaptive(3_600_000).await;
-    database
-        .execute("update tidegate.policy set timeout_ms = 20 where kind = 'direct' and stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set timeout_ms = 20 where kind = 'direct' and stage = 'tx'").await;
     let stages = all_stages().transact("direct", Service::silent());
     let running = Running::start(&database.store, stages, named("first"));
     for _ in 0..40 {
         database.submit("direct").await;
     }
     eventually("high load is in the row", || async {
-        database
-            .text("select state from tidegate.estimator_overview where kind = 'direct'")
-            .await
-            .as_deref()
+        database.text("select state from tidegate.estimator_overview where kind = 'direct'").await.as_deref()
             == Some("high_load")
     })
     .await;
@@ -304,16 +269,11 @@ async fn as_the_source_has_it_one_computed_maximum_is_high_load() {
             (15_000_000..20_000_000).contains(&estimate.timeout_ns),
             "a call that times out computes a maximum: {estimate:?}"
         );
-        let folded = database
-            .store
-            .fold_timeouts(&known, stage, &estimate, &report, "earlier")
-            .await;
+        let folded = database.store.fold_timeouts(&known, stage, &estimate, &report, "earlier").await;
         assert!(folded.unwrap());
     }
 
-    let stages = all_stages()
-        .readiness("public_decrypt", Service::silent())
-        .transact("direct", Service::silent());
+    let stages = all_stages().readiness("public_decrypt", Service::silent()).transact("direct", Service::silent());
     let running = Running::start(&database.store, stages, named("one"));
     let direct = database.submit("direct").await;
     let decrypt = database.submit("public_decrypt").await;
@@ -347,23 +307,14 @@ async fn a_policy_that_is_adaptive_no_more_has_its_declared_timeout_and_its_esti
     let running = Running::start(&database.store, stages, named("one"));
     let cut_off = database.submit("direct").await;
     until(&database, cut_off, "failure").await;
-    database
-        .execute("update tidegate.policy set timeout_mode = 'fixed', timeout_ms = 777 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'fixed', timeout_ms = 777 where kind = 'direct'").await;
     let fixed = database.submit("direct").await;
     until(&database, fixed, "failure").await;
-    let said = database
-        .text(&format!(
-            "select error ->> 'message' from tidegate.request where id = '{fixed}'"
-        ))
-        .await
-        .unwrap();
+    let said =
+        database.text(&format!("select error ->> 'message' from tidegate.request where id = '{fixed}'")).await.unwrap();
     assert!(said.contains("took longer than 777 ms"), "{said}");
     running.stop().await;
-    assert_eq!(
-        database.number("select version from tidegate.timeout_estimator").await,
-        1
-    );
+    assert_eq!(database.number("select version from tidegate.timeout_estimator").await, 1);
 }
 
 /// Eight processes read, and fold when all have read: in each round one is first, and the others read again.
@@ -372,9 +323,7 @@ async fn reports_that_meet_lose_nothing_and_count_once() {
     const PROCESSES: u64 = 8;
     const REPORTS: u64 = 10;
     let database = adaptive(3_600_000).await;
-    database
-        .execute("update tidegate.policy set adaptive_slo = 0.001")
-        .await;
+    database.execute("update tidegate.policy set adaptive_slo = 0.001").await;
     let barrier = Arc::new(Barrier::new(PROCESSES as usize));
     let mut tasks = tokio::task::JoinSet::new();
     for process in 0..PROCESSES {
@@ -411,24 +360,15 @@ async fn reports_that_meet_lose_nothing_and_count_once() {
         });
     }
     let conflicts: u64 = tasks.join_all().await.into_iter().sum();
-    assert!(
-        conflicts >= REPORTS * (PROCESSES - 1),
-        "{conflicts}: all but one conflict in each round"
-    );
+    assert!(conflicts >= REPORTS * (PROCESSES - 1), "{conflicts}: all but one conflict in each round");
     let known = known(&database.store, "direct", Stage::Tx, "reader").await;
-    let counts = (
-        known.estimate.requests,
-        known.estimate.responses,
-        known.estimate.failures,
-    );
+    let counts = (known.estimate.requests, known.estimate.responses, known.estimate.failures);
     let all = PROCESSES * REPORTS;
     assert_eq!(counts, (3 * all, 3 * all, all));
     assert_eq!(known.version, i64::try_from(all).unwrap());
     assert_eq!(known.others_rps, 24.0);
     assert_eq!(
-        database
-            .number("select sum(reported) from tidegate.timeout_report")
-            .await,
+        database.number("select sum(reported) from tidegate.timeout_report").await,
         i64::try_from(3 * all).unwrap()
     );
 }

@@ -88,9 +88,7 @@ async fn before_a_fold_read_timeouts_returns_the_values_of_the_policy() {
     let now = "abs(now_us - extract(epoch from clock_timestamp()) * 1000000) < 60000000";
     assert_eq!(read_column(&database, now, "w").await, "true");
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.read_timeouts('{direct}', 'readiness', 'w')")
-            .await,
+        database.number("select count(*) from tidegate.read_timeouts('{direct}', 'readiness', 'w')").await,
         0,
         "it has no such stage"
     );
@@ -104,19 +102,14 @@ async fn declared_values_are_read_and_longer_timeouts_have_longer_intervals() {
             "adaptive_min_ms = 7, adaptive_slo = 0.05, adaptive_interval_ms = 101, adaptive_k_margin = 9",
             "7 0.05 101 9 32 usual",
         ),
-        (
-            "adaptive_slo = null, adaptive_interval_ms = null, timeout_ms = 2500",
-            "7  5000 9 32 usual",
-        ),
+        ("adaptive_slo = null, adaptive_interval_ms = null, timeout_ms = 2500", "7  5000 9 32 usual"),
         ("timeout_ms = 2501", "7  5002 9 32 usual"),
         (
             "adaptive_alarm_samples = 1, adaptive_best_case = 'minimum', adaptive_interval_calls = 50",
             "7  5002 9 1 minimum 50",
         ),
     ] {
-        database
-            .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
-            .await;
+        database.execute(&format!("update tidegate.policy set {set} where kind = 'direct'")).await;
         let declared = "concat_ws(' ', min_ms, coalesce(slo::text, ''), interval_ms, k_margin, alarm_samples, best_case, interval_calls)";
         assert_eq!(read_column(&database, declared, "w").await, declared_as);
     }
@@ -126,11 +119,7 @@ async fn declared_values_are_read_and_longer_timeouts_have_longer_intervals() {
 async fn a_folded_estimate_is_read_unchanged_with_the_next_version() {
     let database = adaptive().await;
     let high_load = with(
-        with(
-            with(estimate(60), "state", json!("high_load")),
-            "high_load_rps",
-            json!(1_234.567_890_123),
-        ),
+        with(with(estimate(60), "state", json!("high_load")), "high_load_rps", json!(1_234.567_890_123)),
         "high_load_intervals",
         json!(2),
     );
@@ -144,39 +133,22 @@ async fn a_folded_estimate_is_read_unchanged_with_the_next_version() {
 
         let read: Value = serde_json::from_str(&read_column(&database, "t.estimate", "w").await).unwrap();
         assert_eq!(read, with(estimate, "version", json!(version + 1)));
-        assert_eq!(
-            read_column(&database, "t.sequence", "w").await,
-            (version + 5).to_string()
-        );
+        assert_eq!(read_column(&database, "t.sequence", "w").await, (version + 5).to_string());
     }
-    assert_eq!(
-        database.number("select count(*) from tidegate.timeout_report").await,
-        1,
-        "one a process"
-    );
+    assert_eq!(database.number("select count(*) from tidegate.timeout_report").await, 1, "one a process");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_that_is_repeated_or_comes_with_another_version_writes_nothing() {
     let database = adaptive().await;
-    assert_eq!(
-        database.value(&fold(1, &estimate(40), &report(1, 1.0), "w")).await,
-        "f",
-        "there is none yet"
-    );
+    assert_eq!(database.value(&fold(1, &estimate(40), &report(1, 1.0), "w")).await, "f", "there is none yet");
     assert_eq!(stored(&database).await, "none");
 
     let first = fold(0, &estimate(40), &report(1, 1.0), "w");
     assert_eq!(database.value(&first).await, "t");
-    assert_eq!(
-        database.value(&first).await,
-        "f",
-        "the same once more, as after a lost answer"
-    );
+    assert_eq!(database.value(&first).await, "f", "the same once more, as after a lost answer");
     for version in ["0", "2", "-1", "null"] {
-        let late = first
-            .replace("'tx', 0,", &format!("'tx', {version},"))
-            .replace("'w'", "'late'");
+        let late = first.replace("'tx', 0,", &format!("'tx', {version},")).replace("'w'", "'late'");
         assert_eq!(database.value(&late).await, "f", "{version}");
     }
     assert_eq!(stored(&database).await, "1 40 w 1");
@@ -185,9 +157,7 @@ async fn a_fold_that_is_repeated_or_comes_with_another_version_writes_nothing() 
 /// Starts a fold that is held at its critical point by another one, and lets it go on when that one has ended.
 async fn fold_against(database: &TestDatabase, version: i64, end: &str) -> String {
     let mut first = Session::begin(database).await;
-    first
-        .texts(&fold(version, &estimate(41), &report(1, 1.0), "first"))
-        .await;
+    first.texts(&fold(version, &estimate(41), &report(1, 1.0), "first")).await;
     let second = Session::open(database).await;
     let running: Running = second.start(&fold(version, &estimate(42), &report(1, 1.0), "second"));
     running.until_blocked_by(database, &first).await;
@@ -238,38 +208,26 @@ async fn many_processes_that_fold_until_they_win_win_once_each() {
     }
     all.join_all().await;
     assert_eq!(stored(&database).await, "8 50 0 1 1 1 2 1 3 1 4 1 5 1 6 1 7 1");
-    assert_eq!(
-        read_column(&database, "t.others_rps", "3").await,
-        "17.5",
-        "seven others"
-    );
+    assert_eq!(read_column(&database, "t.others_rps", "3").await, "17.5", "seven others");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_folded_for_a_deleted_or_not_adaptive_policy_and_the_estimator_stays() {
     let database = adaptive().await;
     let first = fold(0, &estimate(40), &report(1, 1.0), "w");
-    for other in [
-        ("'direct'", "'nowhere'"),
-        ("'tx'", "'readiness'"),
-        ("'direct'", "'input_proof'"),
-    ] {
+    for other in [("'direct'", "'nowhere'"), ("'tx'", "'readiness'"), ("'direct'", "'input_proof'")] {
         assert_eq!(database.value(&first.replace(other.0, other.1)).await, "f", "{other:?}");
     }
     assert_eq!(stored(&database).await, "none");
 
     assert_eq!(database.value(&first).await, "t");
-    database
-        .execute("update tidegate.policy set timeout_mode = 'fixed' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'fixed' where kind = 'direct'").await;
     let second = fold(1, &estimate(50), &report(2, 1.0), "w");
     assert_eq!(database.value(&second).await, "f");
     assert_eq!(stored(&database).await, "1 40 w 1");
     assert_eq!(read_column(&database, "adaptive", "w").await, "false");
 
-    database
-        .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'").await;
     assert_eq!(database.value(&second).await, "t", "it goes on where it was");
 }
 
@@ -278,12 +236,8 @@ async fn an_estimator_goes_with_its_kind_and_a_fold_waits_for_that_without_deadl
     let database = adaptive().await;
     database.value(&fold(0, &estimate(40), &report(1, 1.0), "w")).await;
     let mut operator = Session::begin(&database).await;
-    operator
-        .execute("delete from tidegate.kind where name = 'direct'")
-        .await;
-    let running = Session::open(&database)
-        .await
-        .start(&fold(1, &estimate(50), &report(2, 1.0), "another"));
+    operator.execute("delete from tidegate.kind where name = 'direct'").await;
+    let running = Session::open(&database).await.start(&fold(1, &estimate(50), &report(2, 1.0), "another"));
     running.until_blocked_by(&database, &operator).await;
     operator.commit().await;
     assert_eq!(running.finish().await.1, ["f"]);
@@ -312,9 +266,7 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
         assert_eq!(read_column(&database, "t.others_rps", "a").await, rps, "{age}");
     }
     assert_eq!(read_column(&database, "t.others_rps", "no_worker").await, "210");
-    database
-        .execute("update tidegate.policy set adaptive_interval_ms = 3600000 where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set adaptive_interval_ms = 3600000 where kind = 'direct'").await;
     assert_eq!(read_column(&database, "t.others_rps", "a").await, "3200.5");
 
     // With intervals as long as that they stay longer, and those of another policy are not looked at.
@@ -327,19 +279,11 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
     let reports = "select kind || ' ' || worker || ' ' || sequence from tidegate.timeout_report order by 1";
     let second = fold(3, &estimate(40), &report(2, 10.0), "a");
     assert_eq!(database.value(&second).await, "t");
-    assert_eq!(
-        database.column(reports).await,
-        ["direct a 2", "direct b 1", "direct c 1", "input_proof c 1"]
-    );
-    database
-        .execute("update tidegate.policy set adaptive_interval_ms = null where kind = 'direct'")
-        .await;
+    assert_eq!(database.column(reports).await, ["direct a 2", "direct b 1", "direct c 1", "input_proof c 1"]);
+    database.execute("update tidegate.policy set adaptive_interval_ms = null where kind = 'direct'").await;
     let third = fold(4, &estimate(40), &report(3, 10.0), "a");
     assert_eq!(database.value(&third).await, "t");
-    assert_eq!(
-        database.column(reports).await,
-        ["direct a 3", "direct b 1", "input_proof c 1"]
-    );
+    assert_eq!(database.column(reports).await, ["direct a 3", "direct b 1", "input_proof c 1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -396,9 +340,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
     database.value(&fold(0, &learned, &report(1, 1.0), "a")).await;
     database.value(&fold(1, &learned, &report(1, 1.0), "b")).await;
     database.value(&fold(2, &learned, &report(1, 1.0), "gone")).await;
-    database
-        .execute("update tidegate.timeout_report set at = at - interval '11 seconds' where worker = 'gone'")
-        .await;
+    database.execute("update tidegate.timeout_report set at = at - interval '11 seconds' where worker = 'gone'").await;
     let after = json!({
         "kind": "direct", "stage": "tx", "state": "normal", "srtt_ms": 20.000, "rttvar_ms": 2.500, "srto_ms": 30.000,
         "k_margin": 2, "timeout_ms": 30.000, "min_rtt_ms": 14.000, "usual_rtt_ms": 21.500, "failure_rate": 0.004, "slo": 0.01, "load_rps": 812.5,
@@ -409,18 +351,11 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
 
     // The policy's bounds hold at once, whatever was learned.
     let timeout = "select timeout_ms from tidegate.estimator_overview";
-    for (set, bounded) in [
-        ("timeout_ms = 25", "25.000"),
-        ("adaptive_min_ms = 90, timeout_ms = 100", "90.000"),
-    ] {
-        database
-            .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
-            .await;
+    for (set, bounded) in [("timeout_ms = 25", "25.000"), ("adaptive_min_ms = 90, timeout_ms = 100", "90.000")] {
+        database.execute(&format!("update tidegate.policy set {set} where kind = 'direct'")).await;
         assert_eq!(database.value(timeout).await, bounded);
     }
-    database
-        .execute("update tidegate.policy set timeout_mode = 'fixed' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'fixed' where kind = 'direct'").await;
     assert!(database.column(timeout).await.is_empty());
 }
 
@@ -428,15 +363,10 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
 async fn claims_return_whether_a_timeout_is_adaptive_and_its_longest_value() {
     let database = TestDatabase::unlimited().await;
     for (mode, adaptive) in [("fixed", "f 100"), ("adaptive", "t 100"), ("fixed", "f 100")] {
-        database
-            .execute(&format!(
-                "update tidegate.policy set timeout_mode = '{mode}', timeout_ms = 100"
-            ))
-            .await;
-        for (kind, function, queue) in [
-            ("direct", "claim_tx", "tx"),
-            ("public_decrypt", "claim_readiness", "readiness"),
-        ] {
+        database.execute(&format!("update tidegate.policy set timeout_mode = '{mode}', timeout_ms = 100")).await;
+        for (kind, function, queue) in
+            [("direct", "claim_tx", "tx"), ("public_decrypt", "claim_readiness", "readiness")]
+        {
             database.submit(kind).await;
             let claimed =
                 format!("select adaptive || ' ' || timeout_ms from tidegate.{function}('{queue}', 'w', 1, '30 s')");
@@ -457,9 +387,7 @@ async fn a_percentile_that_was_learned_does_not_bound_an_adaptive_timeout() {
         )
         .await;
     assert_eq!(database.value(in_force).await, "percentile 30");
-    database
-        .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
-        .await;
+    database.execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'").await;
     assert_eq!(database.value(in_force).await, "adaptive 100");
     // It distinguishes versions, too.
     assert_eq!(
@@ -497,20 +425,10 @@ async fn a_policy_with_invalid_adaptive_bounds_is_refused_with_the_reason() {
             "policy adaptive min is one to the timeout",
             "adaptive_min_ms <= timeout_ms",
         ),
-        (
-            json!({"direct.tx.adaptive_slo": 0}),
-            "policy adaptive slo is a share up to a half",
-            "adaptive_slo > 0",
-        ),
-        (
-            json!({"direct.tx.adaptive_k_margin": "none"}),
-            "direct.tx.adaptive_k_margin is a number, and not none",
-            "",
-        ),
+        (json!({"direct.tx.adaptive_slo": 0}), "policy adaptive slo is a share up to a half", "adaptive_slo > 0"),
+        (json!({"direct.tx.adaptive_k_margin": "none"}), "direct.tx.adaptive_k_margin is a number, and not none", ""),
     ] {
-        let refusal = database
-            .refused(&format!("select tidegate.config_set_many('{change}')"))
-            .await;
+        let refusal = database.refused(&format!("select tidegate.config_set_many('{change}')")).await;
         assert_eq!(refusal.code, "TG007");
         assert!(refusal.message.contains(said), "{change}: {refusal:?}");
         assert!(refusal.hint.contains(allowed), "{change}: {refusal:?}");
@@ -521,25 +439,15 @@ async fn a_policy_with_invalid_adaptive_bounds_is_refused_with_the_reason() {
             r#"select tidegate.config_set_many('{"direct.tx.timeout_mode": "fixed", "direct.tx.adaptive_interval_ms": 100}')"#,
         )
         .await;
-    let refusal = database
-        .refused("select tidegate.config_set('direct.tx.timeout_mode', 'adaptive')")
-        .await;
-    assert_eq!(
-        refusal.constraint,
-        "policy_adaptive_interval_is_above_the_timeout_up_to_an_hour"
-    );
+    let refusal = database.refused("select tidegate.config_set('direct.tx.timeout_mode', 'adaptive')").await;
+    assert_eq!(refusal.constraint, "policy_adaptive_interval_is_above_the_timeout_up_to_an_hour");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_read_and_fold_all_roles_read_and_none_writes() {
     let database = adaptive().await;
     let read = "select count(*) from tidegate.read_timeouts('{direct}', 'tx', 'w')";
-    for (version, role, may) in [
-        (0, "worker", true),
-        (1, "admin", true),
-        (2, "api", false),
-        (2, "reader", false),
-    ] {
+    for (version, role, may) in [(0, "worker", true), (1, "admin", true), (2, "api", false), (2, "reader", false)] {
         let mut session = login(&database, role).await;
         let fold = fold(version, &estimate(40), &report(1, 1.0), role);
         if may {
@@ -578,20 +486,12 @@ async fn status_shows_adaptive_timeouts_when_there_are_any() {
 
     let overloaded = with(estimate(30), "state", json!("high_load"));
     database.value(&fold(0, &overloaded, &report(1, 1.0), "w")).await;
-    assert_eq!(
-        shown().await,
-        "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1.0 % 812.5 1"
-    );
+    assert_eq!(shown().await, "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1.0 % 812.5 1");
     let status = run(&database.url, &["status", "--json"]).await;
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
     let shown = &status["adaptive_timeouts"][0];
     assert_eq!(
-        (
-            &shown["kind"],
-            &shown["state"],
-            &shown["timeout_ms"],
-            &shown["in_flight"]
-        ),
+        (&shown["kind"], &shown["state"], &shown["timeout_ms"], &shown["in_flight"]),
         (&json!("direct"), &json!("high_load"), &json!(30.0), &json!(10))
     );
 }
@@ -626,9 +526,7 @@ async fn a_learned_timeout_learns_nothing_of_connections_that_are_refused_at_onc
     database.execute("select tidegate.fold_calls()").await;
     database.execute("select tidegate.adjust_policies()").await;
     assert_eq!(
-        database
-            .value("select timeout_ms from tidegate.policy_in_force where kind = 'direct'")
-            .await,
+        database.value("select timeout_ms from tidegate.policy_in_force where kind = 'direct'").await,
         "10000",
         "or all calls would be cut off when the downstream is back"
     );

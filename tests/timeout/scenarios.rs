@@ -71,32 +71,16 @@ fn as_the_source_has_it_high_load_begins_without_overload() {
 #[test]
 fn the_simulated_server_serves_in_order_and_drops_abandoned_calls() {
     let milliseconds = Duration::from_millis;
-    let call = |arrives, service| Call {
-        phase: 0,
-        arrives: milliseconds(arrives),
-        service: milliseconds(service),
-    };
-    let calls = [
-        call(0, 8),
-        call(1, 8),
-        call(3, 1),
-        call(20, 100),
-        call(30, 5),
-        call(200, 5),
-    ];
+    let call = |arrives, service| Call { phase: 0, arrives: milliseconds(arrives), service: milliseconds(service) };
+    let calls = [call(0, 8), call(1, 8), call(3, 1), call(20, 100), call(30, 5), call(200, 5)];
     let took = |abandoned| {
         let run = run(&calls, 1, abandoned, &mut Fixed(milliseconds(12)));
         let calls = run.calls.iter();
-        calls
-            .map(|call| call.answered.then(|| call.took().as_millis()))
-            .collect::<Vec<_>>()
+        calls.map(|call| call.answered.then(|| call.took().as_millis())).collect::<Vec<_>>()
     };
     // The second is cut off after 5 ms of work, the fourth after 12: then it is the next one's turn, if work is
     // dropped.
-    assert_eq!(
-        took(Abandoned::Dropped),
-        [Some(8), None, Some(11), None, Some(7), Some(5)]
-    );
+    assert_eq!(took(Abandoned::Dropped), [Some(8), None, Some(11), None, Some(7), Some(5)]);
     assert_eq!(took(Abandoned::Finished), [Some(8), None, None, None, None, Some(5)]);
 }
 
@@ -109,11 +93,7 @@ fn failed(calls_per_second: u32, seconds: Range<u32>, latency: impl Fn(u64, &mut
     let calls = (1..=seconds.end * calls_per_second).map(|number| {
         let arrives = pause * number;
         let ms = latency(arrives.as_secs(), &mut random);
-        Call {
-            phase: 0,
-            arrives,
-            service: Duration::from_secs_f64(ms.min(1e6) / 1000.0),
-        }
+        Call { phase: 0, arrives, service: Duration::from_secs_f64(ms.min(1e6) / 1000.0) }
     });
     let calls: Vec<_> = calls.collect();
     let max = Duration::from_secs(2);
@@ -132,11 +112,7 @@ fn a_share_of_calls_that_never_answer_does_not_cut_off_the_others() {
     for share in [0.01, 0.03, 0.1] {
         let latency = |_, random: &mut StdRng| {
             let answered = log_normal(20.0, 0.5, random);
-            if random.random_bool(share) {
-                f64::INFINITY
-            } else {
-                answered
-            }
+            if random.random_bool(share) { f64::INFINITY } else { answered }
         };
         let failed = failed(100, 0..campaign(600, 1800), latency);
         assert!(failed < share + 0.01, "{share}: {failed}");
@@ -152,10 +128,7 @@ fn a_slow_spell_is_over_when_it_is_over_whatever_the_load() {
             log_normal(if is_slow { 20.0 * slower } else { 20.0 }, 1.0, random)
         };
         let failed = failed(calls_per_second, end - 10..end, latency);
-        assert!(
-            failed < 0.03,
-            "{calls_per_second} a second, {slower} times slower: {failed}"
-        );
+        assert!(failed < 0.03, "{calls_per_second} a second, {slower} times slower: {failed}");
     }
 }
 

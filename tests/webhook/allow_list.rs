@@ -14,11 +14,7 @@ async fn allow(database: &TestDatabase, hosts: &[&str]) {
 /// Which entry of the list covers a URL; empty for none.
 async fn listed(database: &TestDatabase, url: &str) -> String {
     let sql = "select coalesce(listed, '') from tidegate_internal.webhook_target($1)";
-    sqlx::query_scalar(sql)
-        .bind(url)
-        .fetch_one(&database.pool)
-        .await
-        .unwrap()
+    sqlx::query_scalar(sql).bind(url).fetch_one(&database.pool).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,11 +141,7 @@ async fn the_database_and_the_client_read_the_same_host() {
             .await
             .unwrap();
         let client = Url::parse(url).unwrap();
-        let client = format!(
-            "{}:{}",
-            client.host_str().unwrap(),
-            client.port_or_known_default().unwrap()
-        );
+        let client = format!("{}:{}", client.host_str().unwrap(), client.port_or_known_default().unwrap());
         assert_eq!(read, client, "{url}");
     }
 }

@@ -47,11 +47,7 @@ const KEY_STANDS: &str = "and may not lose it";
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     add_bucketed(&database).await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     database
         .execute(&format!(
             "do $$ begin execute format('alter database %I set deadlock_timeout = ''50ms''', current_database()); end $$;
@@ -73,11 +69,7 @@ async fn submit(session: &mut Session, shared: &Shared) {
     for kind in KINDS {
         let sql = format!("select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))");
         let ids = session.texts(&sql).await;
-        shared
-            .ids
-            .lock()
-            .unwrap()
-            .extend(ids.iter().map(|id| id.parse::<RequestId>().unwrap()));
+        shared.ids.lock().unwrap().extend(ids.iter().map(|id| id.parse::<RequestId>().unwrap()));
     }
 }
 

@@ -23,11 +23,7 @@ async fn tidegate(database: &TestDatabase, arguments: &[&str]) -> Output {
 /// What a command that succeeds prints.
 async fn say(database: &TestDatabase, arguments: &[&str]) -> String {
     let output = tidegate(database, arguments).await;
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -48,12 +44,7 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
 
     let refused = complain(&database, &["submit", "direct", "--callback-url", &url]).await;
     assert!(refused.contains("webhook hosts add"), "{refused}");
-    for (host, is_warned_of) in [
-        (&*host, true),
-        ("localhost", true),
-        ("[::1]", true),
-        ("hooks.example.com", false),
-    ] {
+    for (host, is_warned_of) in [(&*host, true), ("localhost", true), ("[::1]", true), ("hooks.example.com", false)] {
         let added = tidegate(&database, &["webhook", "hosts", "add", host]).await;
         let warned = String::from_utf8_lossy(&added.stderr).contains("nothing will be delivered there");
         assert_eq!(warned, is_warned_of, "{host}: {added:?}");
@@ -100,29 +91,14 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
 async fn invalid_webhook_commands_are_refused_with_the_cause() {
     let database = TestDatabase::new().await;
     for (arguments, word) in [
-        (
-            &["webhook", "hosts", "add", "http://a.example.com/"][..],
-            "webhook host is a name",
-        ),
+        (&["webhook", "hosts", "add", "http://a.example.com/"][..], "webhook host is a name"),
         (&["webhook", "hosts", "remove", "a.example.com"][..], "not on the list"),
-        (
-            &["webhook", "secret", "rotate", "--host", "a.example.com"][..],
-            "allow-list",
-        ),
-        (
-            &["webhook", "secret", "rotate", "--overlap-hours=-1"][..],
-            "zero or more",
-        ),
-        (
-            &["webhook", "redeliver", "01890000-0000-7000-8000-000000000000"][..],
-            "no delivery",
-        ),
+        (&["webhook", "secret", "rotate", "--host", "a.example.com"][..], "allow-list"),
+        (&["webhook", "secret", "rotate", "--overlap-hours=-1"][..], "zero or more"),
+        (&["webhook", "redeliver", "01890000-0000-7000-8000-000000000000"][..], "no delivery"),
         (&["webhook", "redeliver"][..], "required"),
         (&["webhook", "kind", "nothing", "https://a.example.com/"][..], "no kind"),
-        (
-            &["webhook", "kind", "direct", "https://a.example.com/"][..],
-            "allow-list",
-        ),
+        (&["webhook", "kind", "direct", "https://a.example.com/"][..], "allow-list"),
     ] {
         let said = complain(&database, arguments).await;
         assert!(said.contains(word), "{arguments:?}: {said}");

@@ -35,9 +35,7 @@ async fn get(database: &TestDatabase, kind: &str, id: &str) -> Value {
 async fn a_delivery_says_what_a_get_answers_and_who_it_is() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
-    database
-        .execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url()))
-        .await;
+    database.execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url())).await;
     let _deliverer = Deliverer::of(&database);
 
     for (kind, status, told) in [
@@ -84,28 +82,20 @@ async fn numbers_and_text_of_a_result_arrive_as_they_were_stored() {
     let claims = database.claim_tx(1).await;
     let result = r#"{"big": 12345678901234567890.123456789, "text": "🌊 \u0007 \" </script>"}"#;
     database
-        .execute(&format!(
-            "select tidegate.settle_receipt({}, null, array['{result}'::jsonb])",
-            leases(&claims)
-        ))
+        .execute(&format!("select tidegate.settle_receipt({}, null, array['{result}'::jsonb])", leases(&claims)))
         .await;
 
     let body = receiver.until(1).await[0].body.clone();
     let text = String::from_utf8(body.to_vec()).unwrap();
     assert!(text.contains("12345678901234567890.123456789"), "{text}");
-    assert_eq!(
-        serde_json::from_str::<Value>(&text).unwrap()["result"]["text"],
-        "🌊 \u{7} \" </script>"
-    );
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["result"]["text"], "🌊 \u{7} \" </script>");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_proof_has_its_reason_in_poll_events_and_webhook_if_its_kind_shows_it() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
-    database
-        .execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url()))
-        .await;
+    database.execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url())).await;
     let _deliverer = Deliverer::of(&database);
     let verdict = r#"{"limit": 12345678901234567890.5, "reason": "out of range"}"#;
     let mut polls = Vec::new();
@@ -124,11 +114,7 @@ async fn a_rejected_proof_has_its_reason_in_poll_events_and_webhook_if_its_kind_
             database.execute(&set).await;
         }
         let id = database.request_in("input_proof", "receipt_received").await;
-        database
-            .execute(&format!(
-                "select tidegate.respond('{verdict}', id => '{id}', accept => false)"
-            ))
-            .await;
+        database.execute(&format!("select tidegate.respond('{verdict}', id => '{id}', accept => false)")).await;
 
         let delivered = receiver.until(place + 1).await.remove(place);
         let path = format!("input-proof/{id}");
@@ -224,11 +210,7 @@ async fn several_deliverers_make_each_delivery_once() {
     }
 
     assert_eq!(receiver.count(), 60);
-    let mut delivered: Vec<_> = receiver
-        .received()
-        .iter()
-        .map(|one| one.header("tidegate-delivery"))
-        .collect();
+    let mut delivered: Vec<_> = receiver.received().iter().map(|one| one.header("tidegate-delivery")).collect();
     delivered.sort();
     delivered.dedup();
     assert_eq!(delivered.len(), 60);
@@ -237,9 +219,7 @@ async fn several_deliverers_make_each_delivery_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_are_under_way_to_one_host_than_the_policy_allows_in_the_whole_fleet() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.webhook_policy set per_host = 3")
-        .await;
+    database.execute("update tidegate.webhook_policy set per_host = 3").await;
     let receiver = Receiver::allowed(&database).await;
     receiver.has_answered(&database).await;
     receiver.hold.send(true).unwrap();
@@ -264,10 +244,7 @@ async fn a_node_makes_no_more_than_its_own_share_at_once() {
     for _ in 0..5 {
         database.ended_telling(&receiver.url()).await;
     }
-    let options = Options {
-        concurrency: 2,
-        ..Options::default()
-    };
+    let options = Options { concurrency: 2, ..Options::default() };
     let _deliverer = Deliverer::with(&database, options);
 
     receiver.until(2).await;
@@ -321,11 +298,7 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let id = database.ended_telling(&receiver.url()).await;
     let claimed = database.store.webhook_claim(1, 1).await.unwrap();
     let unsent = tidegate::store::Attempted::Unsent;
-    let settled = database
-        .store
-        .webhook_settle(id, claimed[0].nonce, &unsent)
-        .await
-        .unwrap();
+    let settled = database.store.webhook_settle(id, claimed[0].nonce, &unsent).await.unwrap();
     assert_eq!(settled.as_deref(), Some("pending"));
 
     let again = database.store.webhook_claim(1, 1).await.unwrap();
@@ -345,10 +318,7 @@ async fn a_delivered_one_can_be_delivered_again_under_its_id() {
     assert_eq!(before.as_deref(), Some("delivered"));
     let received = receiver.until(2).await;
     assert_eq!(received[0].body, received[1].body);
-    assert_eq!(
-        received[0].header("idempotency-key"),
-        received[1].header("idempotency-key")
-    );
+    assert_eq!(received[0].header("idempotency-key"), received[1].header("idempotency-key"));
     let silent = database.submit("direct").await;
     assert_eq!(database.store.webhook_redeliver(silent).await.unwrap(), None);
 }
@@ -379,9 +349,7 @@ async fn a_request_that_is_removed_while_it_is_told_leaves_nothing_behind() {
     let deliverer = Deliverer::of(&database);
     receiver.until(1).await;
 
-    database
-        .execute(&format!("delete from tidegate.request where id = '{id}'"))
-        .await;
+    database.execute(&format!("delete from tidegate.request where id = '{id}'")).await;
     receiver.hold.send(false).unwrap();
     deliverer.stop().await;
 

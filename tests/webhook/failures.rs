@@ -40,9 +40,7 @@ async fn a_delivery_is_repeated_until_the_receiver_accepts() {
 async fn when_its_attempts_are_used_up_a_delivery_has_failed_and_says_why() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
-    database
-        .execute("update tidegate.webhook_policy set attempts = 3")
-        .await;
+    database.execute("update tidegate.webhook_policy set attempts = 3").await;
     let receiver = Receiver::allowed(&database).await;
     for _ in 0..3 {
         receiver.then(StatusCode::SERVICE_UNAVAILABLE);
@@ -140,9 +138,7 @@ async fn a_redirect_is_not_followed() {
     database.no_backoff().await;
     let receiver = Receiver::allowed(&database).await;
     let elsewhere = Receiver::allowed(&database).await;
-    receiver
-        .then(Redirect::temporary(&elsewhere.url()))
-        .then(Redirect::permanent(&elsewhere.url()));
+    receiver.then(Redirect::temporary(&elsewhere.url())).then(Redirect::permanent(&elsewhere.url()));
     let id = database.ended_telling(&receiver.url()).await;
     let _deliverer = Deliverer::of(&database);
     database.until_delivery_is(id, "delivered").await;
@@ -156,17 +152,12 @@ async fn an_answer_of_ten_megabytes_or_without_an_end_does_no_harm() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     // Reading to the end would take longer than this test.
-    database
-        .execute("update tidegate.webhook_policy set timeout_ms = 60000")
-        .await;
+    database.execute("update tidegate.webhook_policy set timeout_ms = 60000").await;
     let endless = futures_util::stream::repeat_with(|| {
         Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'x'; 65536]))
     });
     let silent = futures_util::stream::pending::<Result<axum::body::Bytes, std::io::Error>>();
-    receiver
-        .then(vec![b'x'; 10 * 1024 * 1024])
-        .then(Body::from_stream(endless))
-        .then(Body::from_stream(silent));
+    receiver.then(vec![b'x'; 10 * 1024 * 1024]).then(Body::from_stream(endless)).then(Body::from_stream(silent));
     let _deliverer = Deliverer::of(&database);
 
     for _ in 0..3 {
@@ -179,9 +170,7 @@ async fn an_answer_of_ten_megabytes_or_without_an_end_does_no_harm() {
 async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
-    database
-        .execute("update tidegate.webhook_policy set timeout_ms = 300, attempts = 2")
-        .await;
+    database.execute("update tidegate.webhook_policy set timeout_ms = 300, attempts = 2").await;
     let receiver = Receiver::allowed(&database).await;
     receiver.hold.send(true).unwrap();
     let id = database.ended_telling(&receiver.url()).await;
@@ -197,9 +186,7 @@ async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
 async fn a_receiver_that_does_not_answer_or_speaks_no_http_is_tried_again() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
-    database
-        .execute("update tidegate.webhook_policy set attempts = 2")
-        .await;
+    database.execute("update tidegate.webhook_policy set attempts = 2").await;
     let gone = Receiver::allowed(&database).await;
     let url = gone.url();
     drop(gone);
@@ -252,9 +239,7 @@ async fn a_receiver_that_hangs_with_a_backlog_does_not_hold_up_the_others() {
 async fn hosts_that_never_answer_delay_each_other_only_however_many_they_are() {
     for silent in [5, 40] {
         let database = TestDatabase::unlimited().await;
-        database
-            .execute("update tidegate.webhook_policy set timeout_ms = 60000")
-            .await;
+        database.execute("update tidegate.webhook_policy set timeout_ms = 60000").await;
         let good = Receiver::allowed(&database).await;
         let _deliverer = Deliverer::of(&database);
         if silent > 16 {
@@ -281,11 +266,7 @@ async fn hosts_that_never_answer_delay_each_other_only_however_many_they_are() {
         for id in ids {
             database.until_delivery_is(id, "delivered").await;
         }
-        assert_eq!(
-            called(),
-            silent.min(16),
-            "one each, and half of what this process delivers at once"
-        );
+        assert_eq!(called(), silent.min(16), "one each, and half of what this process delivers at once");
 
         // A host that comes back gets all of its deliveries.
         let again = &receivers[0];
@@ -297,9 +278,7 @@ async fn hosts_that_never_answer_delay_each_other_only_however_many_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_whose_last_attempt_was_lost_with_its_deliverer_has_failed() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.webhook_policy set attempts = 2")
-        .await;
+    database.execute("update tidegate.webhook_policy set attempts = 2").await;
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
     for _ in 0..2 {
@@ -340,8 +319,6 @@ async fn deliveries_go_on_when_the_database_was_away() {
             rest().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), settled)
-        .await
-        .expect("the delivery is settled");
+    tokio::time::timeout(Duration::from_secs(30), settled).await.expect("the delivery is settled");
     assert_eq!(receiver.count(), 2, "settled, not delivered again");
 }

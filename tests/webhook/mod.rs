@@ -93,21 +93,11 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (hold, held) = tokio::sync::watch::channel(false);
-        let desk = Desk {
-            received: Arc::default(),
-            script: Arc::default(),
-            held,
-        };
+        let desk = Desk { received: Arc::default(), script: Arc::default(), held };
         let (received, script) = (Arc::clone(&desk.received), Arc::clone(&desk.script));
         let router = Router::new().fallback(receive).with_state(desk);
         let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self {
-            port,
-            received,
-            script,
-            hold,
-            server,
-        }
+        Self { port, received, script, hold, server }
     }
 
     /// Listed as a private host, under its address.
@@ -125,9 +115,7 @@ impl Receiver {
     /// It is known to answer, so that several deliveries may be under way to it.
     async fn has_answered(&self, database: &TestDatabase) {
         let answered = "insert into tidegate.webhook_answer (host_port, answers, at) values";
-        database
-            .execute(&format!("{answered} ('127.0.0.1:{}', true, now())", self.port))
-            .await;
+        database.execute(&format!("{answered} ('127.0.0.1:{}', true, now())", self.port)).await;
     }
 
     fn url(&self) -> String {
@@ -193,11 +181,7 @@ impl Drop for Deliverer {
 impl TestDatabase {
     /// A new `direct` request that tells `url`.
     async fn submit_telling(&self, url: &str) -> RequestId {
-        let id = self
-            .value(&format!(
-                "select id from tidegate.submit_with_callback('direct', '{{}}', '{url}')"
-            ))
-            .await;
+        let id = self.value(&format!("select id from tidegate.submit_with_callback('direct', '{{}}', '{url}')")).await;
         RequestId(id.parse::<Uuid>().unwrap())
     }
 
@@ -210,30 +194,22 @@ impl TestDatabase {
 
     /// A column of a request's delivery, as text; none when it has no delivery.
     async fn delivery(&self, id: RequestId, column: &str) -> Option<String> {
-        self.column(&format!(
-            "select {column} from tidegate.webhook_delivery where request_id = '{id}'"
-        ))
-        .await
-        .pop()
+        self.column(&format!("select {column} from tidegate.webhook_delivery where request_id = '{id}'")).await.pop()
     }
 
     async fn until_delivery_is(&self, id: RequestId, state: &str) {
-        eventually("the delivery is settled", || async {
-            self.delivery(id, "state").await.as_deref() == Some(state)
-        })
-        .await;
+        eventually("the delivery is settled", || async { self.delivery(id, "state").await.as_deref() == Some(state) })
+            .await;
     }
 
     /// Lets every backoff and every lease of a delivery end now.
     async fn all_due(&self) {
-        self.execute("update tidegate.webhook_delivery set due_at = clock_timestamp() where state = 'pending'")
-            .await;
+        self.execute("update tidegate.webhook_delivery set due_at = clock_timestamp() where state = 'pending'").await;
     }
 
     /// Backoffs of no time at all.
     async fn no_backoff(&self) {
-        self.execute("update tidegate.webhook_policy set base_ms = 0, cap_ms = 0")
-            .await;
+        self.execute("update tidegate.webhook_policy set base_ms = 0, cap_ms = 0").await;
     }
 }
 

@@ -12,18 +12,12 @@ const URL: &str = "https://hooks.example.com/done";
 
 async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     database
 }
 
 async fn deliveries(database: &TestDatabase) -> Vec<String> {
-    database
-        .column("select request_id from tidegate.webhook_delivery order by request_id")
-        .await
+    database.column("select request_id from tidegate.webhook_delivery order by request_id").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,41 +57,23 @@ async fn however_a_request_ends_there_is_one_delivery() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shares_verdicts_sweeps_and_hand_edits_write_the_outbox_too() {
     let database = database().await;
-    database
-        .execute(&format!("update tidegate.kind set callback_url = '{URL}'"))
-        .await;
+    database.execute(&format!("update tidegate.kind set callback_url = '{URL}'")).await;
 
     let shares = database.request_in("user_decrypt", "receipt_received").await;
     for part in ["a", "b"] {
-        database
-            .execute(&format!(
-                "select tidegate.respond('1', id => '{shares}', part => '{part}')"
-            ))
-            .await;
+        database.execute(&format!("select tidegate.respond('1', id => '{shares}', part => '{part}')")).await;
     }
     assert!(deliveries(&database).await.is_empty());
-    database
-        .execute(&format!("select tidegate.respond('1', id => '{shares}', part => 'c')"))
-        .await;
+    database.execute(&format!("select tidegate.respond('1', id => '{shares}', part => 'c')")).await;
     assert_eq!(deliveries(&database).await, [shares.to_string()]);
 
     let rejected = database.request_in("input_proof", "receipt_received").await;
-    database
-        .execute(&format!(
-            "select tidegate.respond('1', id => '{rejected}', accept => false)"
-        ))
-        .await;
+    database.execute(&format!("select tidegate.respond('1', id => '{rejected}', accept => false)")).await;
     let overdue = database.request_in("direct", "receipt_received").await;
-    database
-        .execute("update tidegate.awaiting_response set due_at = clock_timestamp()")
-        .await;
+    database.execute("update tidegate.awaiting_response set due_at = clock_timestamp()").await;
     database.execute("call tidegate.maintain()").await;
     let edited = database.submit("direct").await;
-    database
-        .execute(&format!(
-            "update tidegate.request set req_status = 'failure' where id = '{edited}'"
-        ))
-        .await;
+    database.execute(&format!("update tidegate.request set req_status = 'failure' where id = '{edited}'")).await;
 
     let mut all = [shares, rejected, overdue, edited.0].map(|id| id.to_string());
     all.sort();
@@ -117,9 +93,7 @@ async fn a_batch_that_ends_writes_a_delivery_for_each_that_wants_one_and_no_othe
     }
     let claims = database.claim_tx(10).await;
     assert_eq!(claims.len(), 6);
-    database
-        .execute(&format!("select tidegate.settle_rejected({}, null)", leases(&claims)))
-        .await;
+    database.execute(&format!("select tidegate.settle_rejected({}, null)", leases(&claims))).await;
 
     telling.sort();
     assert_eq!(deliveries(&database).await, telling);
@@ -154,21 +128,13 @@ async fn a_settle_that_rolls_back_leaves_no_delivery() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_own_callback_counts_before_its_kinds() {
     let database = database().await;
-    database
-        .execute("update tidegate.kind set callback_url = 'https://hooks.example.com/kind'")
-        .await;
+    database.execute("update tidegate.kind set callback_url = 'https://hooks.example.com/kind'").await;
     let own = database.ended_telling(URL).await;
     let other = RequestId(database.request_in("direct", "failure").await);
 
     assert_eq!(database.delivery(own, "url").await.unwrap(), URL);
-    assert_eq!(
-        database.delivery(own, "host_port").await.unwrap(),
-        "hooks.example.com:443"
-    );
-    assert_eq!(
-        database.delivery(other, "url").await.unwrap(),
-        "https://hooks.example.com/kind"
-    );
+    assert_eq!(database.delivery(own, "host_port").await.unwrap(), "hooks.example.com:443");
+    assert_eq!(database.delivery(other, "url").await.unwrap(), "https://hooks.example.com/kind");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,14 +197,8 @@ async fn a_submission_with_its_callback_is_all_or_nothing_and_a_replay_keeps_the
     let other = format!("{URL}/other");
     assert_eq!(database.value(&submit(&other, "a")).await, "replayed");
     // A host that is not allowed (any more) does not keep a caller from its earlier request.
-    assert_eq!(
-        database.value(&submit("https://elsewhere.example/", "a")).await,
-        "replayed"
-    );
-    assert_eq!(
-        database.column("select callback_url from tidegate.request").await,
-        [URL]
-    );
+    assert_eq!(database.value(&submit("https://elsewhere.example/", "a")).await, "replayed");
+    assert_eq!(database.column("select callback_url from tidegate.request").await, [URL]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,27 +32,15 @@ impl Resolve for Names {
 /// Deliverers ask this one, and how often they did.
 fn names(answers: &[&[&str]]) -> (Options, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
-    let answers = answers
-        .iter()
-        .map(|answer| answer.iter().map(|ip| ip.parse().unwrap()).collect())
-        .collect();
-    let resolver = Names {
-        answers,
-        asked: Arc::clone(&asked),
-    };
-    let options = Options {
-        resolver: Arc::new(resolver),
-        ..Options::default()
-    };
+    let answers = answers.iter().map(|answer| answer.iter().map(|ip| ip.parse().unwrap()).collect()).collect();
+    let resolver = Names { answers, asked: Arc::clone(&asked) };
+    let options = Options { resolver: Arc::new(resolver), ..Options::default() };
     (options, asked)
 }
 
 async fn until_error(database: &TestDatabase, id: RequestId, words: &str) {
     eventually("the attempt was refused", || async {
-        database
-            .delivery(id, "last_error")
-            .await
-            .is_some_and(|error| error.contains(words))
+        database.delivery(id, "last_error").await.is_some_and(|error| error.contains(words))
     })
     .await;
 }
@@ -105,9 +93,7 @@ async fn a_name_with_one_address_that_may_not_be_reached_gets_nothing() {
 async fn a_name_that_changes_its_address_is_judged_by_the_one_that_is_connected_to() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
-    database
-        .execute("update tidegate.webhook_policy set attempts = 4, timeout_ms = 300")
-        .await;
+    database.execute("update tidegate.webhook_policy set attempts = 4, timeout_ms = 300").await;
     let receiver = Receiver::start().await;
     let host = format!("hooks.example.com:{}", receiver.port);
     database.store.webhook_host_add(&host, false).await.unwrap();
@@ -119,11 +105,7 @@ async fn a_name_that_changes_its_address_is_judged_by_the_one_that_is_connected_
     database.until_delivery_is(id, "failed").await;
     quiet().await;
     assert_eq!(receiver.count(), 0);
-    assert_eq!(
-        asked.load(Ordering::SeqCst),
-        4,
-        "one question an attempt: what was judged is what was connected to"
-    );
+    assert_eq!(asked.load(Ordering::SeqCst), 4, "one question an attempt: what was judged is what was connected to");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,11 +130,7 @@ async fn an_address_in_the_url_is_judged_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_has_no_address_is_tried_again() {
     let database = TestDatabase::unlimited().await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     let id = database.ended_telling("https://hooks.example.com/done").await;
     let (options, _) = names(&[&[]]);
     let _deliverer = Deliverer::with(&database, options);

@@ -28,20 +28,12 @@ async fn a_resolution_is_a_delivery_of_its_own_with_the_whole_state() {
     receiver.until(1).await;
     database.until_delivery_is(id, "delivered").await;
 
-    database
-        .execute(&format!("select tidegate.respond('{{\"cents\": 5}}', id => '{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.respond('{{\"cents\": 5}}', id => '{id}')")).await;
     let deliveries = receiver.until(2).await;
     database.until_delivery_is(id, "delivered").await;
     let [ended, resolved] = [0, 1].map(|number| deliveries[number].json());
-    assert_eq!(
-        (&ended["event"], &resolved["event"]),
-        (&"request.ended".into(), &"request.resolved".into())
-    );
-    assert_eq!(
-        (&ended["executed"], &resolved["executed"]),
-        (&"unknown".into(), &"yes".into())
-    );
+    assert_eq!((&ended["event"], &resolved["event"]), (&"request.ended".into(), &"request.resolved".into()));
+    assert_eq!((&ended["executed"], &resolved["executed"]), (&"unknown".into(), &"yes".into()));
     assert_eq!(ended.get("resolution"), None);
     assert_eq!(resolved["resolution"]["response"]["cents"], 5);
     assert_eq!(ended["job_id"], resolved["job_id"]);
@@ -50,9 +42,7 @@ async fn a_resolution_is_a_delivery_of_its_own_with_the_whole_state() {
     assert_eq!(deliveries[1].header("tidegate-attempt"), "1");
 
     // What changes nothing is not told.
-    database
-        .execute(&format!("select tidegate.resolve('{id}', 'yes')"))
-        .await;
+    database.execute(&format!("select tidegate.resolve('{id}', 'yes')")).await;
     super::quiet().await;
     assert_eq!(receiver.count(), 2);
 }
@@ -65,9 +55,7 @@ async fn a_resolution_takes_the_place_of_an_end_that_was_not_delivered() {
     let claim = "select request_id || ' ' || nonce from tidegate.webhook_claim(1)";
     let claimed = database.value(claim).await;
     let nonce = claimed.split_once(' ').unwrap().1;
-    database
-        .execute(&format!("select tidegate.resolve('{id}', 'no')"))
-        .await;
+    database.execute(&format!("select tidegate.resolve('{id}', 'no')")).await;
     // Its deliverer has lost the lease.
     let settled = format!("select tidegate.webhook_settle('{id}', {nonce}, 'delivered', 204)");
     assert_eq!(database.text(&settled).await, None);

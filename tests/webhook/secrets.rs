@@ -40,10 +40,7 @@ async fn a_delivery_is_signed_with_the_current_secret_and_the_one_before() {
     let fourth = rotate(&database, None, Duration::ZERO).await;
     database.ended_telling(&receiver.url()).await;
     let delivery = receiver.until(4).await.pop().unwrap();
-    assert!(
-        !delivery.is_signed_with(&third),
-        "an overlap of nothing ends it at once"
-    );
+    assert!(!delivery.is_signed_with(&third), "an overlap of nothing ends it at once");
     assert!(delivery.is_signed_with(&fourth));
 }
 
@@ -84,15 +81,10 @@ async fn the_first_host_brings_a_secret_and_each_is_another() {
 
     rotate(&database, None, DAY).await;
     rotate(&database, Some("a.example.com"), DAY).await;
-    let secrets = database
-        .column("select distinct secret from tidegate.webhook_secret")
-        .await;
+    let secrets = database.column("select distinct secret from tidegate.webhook_secret").await;
     assert_eq!(secrets.len(), 3);
     assert!(secrets.iter().all(|secret| secret.len() == 70));
-    let elsewhere = database
-        .store
-        .webhook_secret_rotate(Some("elsewhere.example"), DAY)
-        .await;
+    let elsewhere = database.store.webhook_secret_rotate(Some("elsewhere.example"), DAY).await;
     assert!(elsewhere.unwrap_err().to_string().contains("allow-list"));
 }
 
@@ -120,10 +112,7 @@ async fn nothing_is_sent_unsigned() {
     let id = database.ended_telling(&receiver.url()).await;
     let _deliverer = Deliverer::of(&database);
     crate::support::eventually("it says what is missing", || async {
-        database
-            .delivery(id, "last_error")
-            .await
-            .is_some_and(|error| error.contains("no signing secret"))
+        database.delivery(id, "last_error").await.is_some_and(|error| error.contains("no signing secret"))
     })
     .await;
     assert_eq!(receiver.count(), 0);
@@ -137,11 +126,7 @@ async fn nothing_is_sent_unsigned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
     let database = TestDatabase::unlimited().await;
-    database
-        .store
-        .webhook_host_add("hooks.example.com", false)
-        .await
-        .unwrap();
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     for role in ["reader", "worker", "api", "node", "admin"] {
         let mut session = crate::access::roles::login(&database, role).await;
         for sql in [

@@ -68,17 +68,11 @@ async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_i
         )
         .await;
     let (checks, sends) = (Endless::default(), Endless::default());
-    let stages = all_stages()
-        .readiness("public_decrypt", checks.clone())
-        .transact("direct", sends.clone());
+    let stages = all_stages().readiness("public_decrypt", checks.clone()).transact("direct", sends.clone());
     let running = Running::start(
         &database.store,
         stages,
-        WorkerOptions {
-            lease: Duration::from_secs(3600),
-            grace: Duration::ZERO,
-            ..WorkerOptions::default()
-        },
+        WorkerOptions { lease: Duration::from_secs(3600), grace: Duration::ZERO, ..WorkerOptions::default() },
     );
     for (kind, calls, end) in [
         ("public_decrypt", &checks, "tidegate.cancel('{id}')"),
@@ -88,18 +82,12 @@ async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_i
         let (begun, dropped) = (calls.begun.clone(), calls.dropped.load(Ordering::SeqCst));
         let before = begun.load(Ordering::SeqCst);
         let (ended, kept) = (database.submit(kind).await, database.submit(kind).await);
-        eventually("both calls begin", || async {
-            begun.load(Ordering::SeqCst) == before + 2
-        })
-        .await;
+        eventually("both calls begin", || async { begun.load(Ordering::SeqCst) == before + 2 }).await;
 
         let end = end.replace("{id}", &ended.to_string());
         database.execute(&format!("select {end}")).await;
 
-        eventually("its call is dropped", || async {
-            calls.dropped.load(Ordering::SeqCst) == dropped + 1
-        })
-        .await;
+        eventually("its call is dropped", || async { calls.dropped.load(Ordering::SeqCst) == dropped + 1 }).await;
         assert!(!["completed", "failure"].contains(&database.status(kept).await.as_str()));
     }
     running.stop().await;
@@ -114,10 +102,7 @@ async fn leases_that_are_still_held_are_listed_without_waiting_for_locks() {
     database.submit("public_decrypt").await;
     let mut claims = database.claim_tx(3).await;
     let mut locker = database.pool.begin().await.unwrap();
-    sqlx::query("select from tidegate.claim for update")
-        .execute(&mut *locker)
-        .await
-        .unwrap();
+    sqlx::query("select from tidegate.claim for update").execute(&mut *locker).await.unwrap();
     let mut session = database.session().await;
 
     let mut twice = claims.clone();
@@ -128,15 +113,9 @@ async fn leases_that_are_still_held_are_listed_without_waiting_for_locks() {
 
     // Failed by hand, taken over, run out.
     for sql in [
-        format!(
-            "update tidegate.request set req_status = 'failure' where id = '{}'",
-            claims[0].id
-        ),
+        format!("update tidegate.request set req_status = 'failure' where id = '{}'", claims[0].id),
         format!("update tidegate.request set lease = 1 where id = '{}'", claims[1].id),
-        format!(
-            "update tidegate.claim set until = clock_timestamp() where '{}' = any(ids)",
-            claims[2].id
-        ),
+        format!("update tidegate.claim set until = clock_timestamp() where '{}' = any(ids)", claims[2].id),
     ] {
         let before = column(&mut session, &held).await.len();
         database.execute(&sql).await;
@@ -144,10 +123,9 @@ async fn leases_that_are_still_held_are_listed_without_waiting_for_locks() {
     }
 
     claims.extend(database.claim_readiness(1).await);
-    for (leases, code) in [
-        (leases(&claims), "TG007"),
-        ("array[row('nowhere', 1, null)::tidegate.lease]".to_owned(), "TG005"),
-    ] {
+    for (leases, code) in
+        [(leases(&claims), "TG007"), ("array[row('nowhere', 1, null)::tidegate.lease]".to_owned(), "TG005")]
+    {
         let sql = format!("select * from tidegate.still_held({leases})");
         assert_eq!(refused(&mut session, &sql).await.code, code);
     }
@@ -156,9 +134,7 @@ async fn leases_that_are_still_held_are_listed_without_waiting_for_locks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_without_a_wished_time_waits_for_the_backoff_of_the_policy() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set base_ms = 4000, factor = 1, jitter_ms = 0, attempts = 3")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 4000, factor = 1, jitter_ms = 0, attempts = 3").await;
     let waits = |queue: &str| {
         format!("select count(*) from pgmq.q_{queue} where vt > now() + interval '2 s' and vt < now() + interval '6 s'")
     };
@@ -233,10 +209,7 @@ async fn run_checks(database: &TestDatabase, stages: Stages, more: [i64; 2]) {
     let before = counted().await;
     let running = Running::start(&database.store, stages, WorkerOptions::default());
     let id = database.submit("public_decrypt").await;
-    eventually("one more check is counted", || async {
-        counted().await[0] == before[0] + 1
-    })
-    .await;
+    eventually("one more check is counted", || async { counted().await[0] == before[0] + 1 }).await;
     running.stop().await;
     let after = counted().await;
     assert_eq!([after[1] - before[1], after[2] - before[2]], more);

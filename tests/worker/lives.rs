@@ -49,17 +49,11 @@ where
 }
 
 fn answer(_: &Request) -> Sent {
-    Sent::Receipt(Receipt {
-        reference: None,
-        response: Some(json!({ "ok": true }).into()),
-    })
+    Sent::Receipt(Receipt { reference: None, response: Some(json!({ "ok": true }).into()) })
 }
 
 fn refer(request: &Request) -> Sent {
-    Sent::Receipt(Receipt {
-        reference: Some(format!("ref-{}", request.id)),
-        response: None,
-    })
+    Sent::Receipt(Receipt { reference: Some(format!("ref-{}", request.id)), response: None })
 }
 
 /// Stages for the four kinds of the example: always ready, sent at once.
@@ -93,26 +87,15 @@ impl Running {
 }
 
 pub(crate) fn options() -> WorkerOptions {
-    WorkerOptions {
-        lease: Duration::from_secs(2),
-        grace: Duration::from_secs(5),
-        ..WorkerOptions::default()
-    }
+    WorkerOptions { lease: Duration::from_secs(2), grace: Duration::from_secs(5), ..WorkerOptions::default() }
 }
 
 /// A worker that takes everything to its receipt, counts in `metrics`, and stops.
 pub(crate) async fn run_to_the_end(database: &TestDatabase, metrics: Metrics) {
-    let options = WorkerOptions {
-        metrics,
-        lease: Duration::from_secs(30),
-        ..options()
-    };
+    let options = WorkerOptions { metrics, lease: Duration::from_secs(30), ..options() };
     let worker = Running::start(&database.store, all_stages(), options);
     eventually("nothing is left to do", || async {
-        database
-            .number("select sum(depth)::bigint from tidegate.queue_counts()")
-            .await
-            == 0
+        database.number("select sum(depth)::bigint from tidegate.queue_counts()").await == 0
     })
     .await;
     worker.stop().await;
@@ -135,19 +118,14 @@ async fn requests_of_every_kind_go_their_way() {
     until(&database, proof, "receipt_received").await;
     until(&database, public, "receipt_received").await;
     assert_eq!(database.causes(direct).await, ["submitted", "claimed", "receipt"]);
-    assert_eq!(
-        database.causes(public).await,
-        ["submitted", "readiness_passed", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(public).await, ["submitted", "readiness_passed", "claimed", "receipt"]);
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panicking_stage_harms_only_its_own_request_and_not_for_ever() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
-    database
-        .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0").await;
     let stages = all_stages()
         .readiness("user_decrypt", Checks(|_: &Request| -> Check { panic!("poison") }))
         .transact("input_proof", Sends(|_: &Request| -> Sent { panic!("poison") }));
@@ -185,10 +163,7 @@ async fn an_answer_that_cannot_be_stored_ends_its_request_and_no_other() {
     );
     let mut ids = Vec::new();
     for payload in [json!({}), json!("poison"), json!({})] {
-        let submitted = database
-            .store
-            .submit(&crate::support::submission("direct", &payload))
-            .await;
+        let submitted = database.store.submit(&crate::support::submission("direct", &payload)).await;
         let tidegate::store::Submitted::Accepted(ticket) = submitted.unwrap() else {
             panic!("not accepted");
         };
@@ -224,19 +199,12 @@ impl Transact for Gated {
 async fn a_lease_is_prolonged_while_its_call_runs() {
     let database = TestDatabase::unlimited().await;
     let gated = Gated::default();
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", gated.clone()),
-        options(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", gated.clone()), options());
     let id = database.submit("direct").await;
     eventually("the send begins", || async { gated.begun.load(Ordering::SeqCst) == 1 }).await;
 
     eventually("the lease is prolonged three times its length", || async {
-        database
-            .number("select count(*) from tidegate.claim where until > claimed_at + interval '6 s'")
-            .await
-            == 1
+        database.number("select count(*) from tidegate.claim where until > claimed_at + interval '6 s'").await == 1
     })
     .await;
     gated.go.notify_one();
@@ -251,34 +219,22 @@ async fn a_lease_is_prolonged_while_its_call_runs() {
 async fn a_call_whose_lease_is_taken_away_is_dropped_and_settles_nothing() {
     let database = TestDatabase::unlimited().await;
     let gated = Gated::default();
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", gated.clone()),
-        options(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", gated.clone()), options());
     let id = database.submit("direct").await;
     eventually("the send begins", || async { gated.begun.load(Ordering::SeqCst) == 1 }).await;
 
     database.execute("call tidegate.maintain()").await;
-    database
-        .execute("select * from tidegate.recover(reset_all => true, force => true)")
-        .await;
+    database.execute("select * from tidegate.recover(reset_all => true, force => true)").await;
 
     // The same worker claims it anew, finds no receipt and sends again. The first call may still be there: whatever it
     // says settles nothing.
-    eventually("the send begins anew", || async {
-        gated.begun.load(Ordering::SeqCst) == 2
-    })
-    .await;
+    eventually("the send begins anew", || async { gated.begun.load(Ordering::SeqCst) == 2 }).await;
     eventually("it completes", || async {
         gated.go.notify_waiters();
         database.status(id).await == "completed"
     })
     .await;
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "claimed", "recovered", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(id).await, ["submitted", "claimed", "recovered", "claimed", "receipt"]);
     running.stop().await;
 }
 
@@ -286,18 +242,12 @@ async fn a_call_whose_lease_is_taken_away_is_dropped_and_settles_nothing() {
 async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
     let database = TestDatabase::new().await;
     // One send per second: the others wait for their reserved time, or in the queue.
-    database
-        .execute("update tidegate.queue set per_seconds = 20 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 20 where name = 'tx'").await;
     let gated = Gated::default();
     for _ in 0..6 {
         database.submit("direct").await;
     }
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", gated.clone()),
-        options(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", gated.clone()), options());
     eventually("a send begins", || async { gated.begun.load(Ordering::SeqCst) >= 1 }).await;
 
     running.stop.cancel();
@@ -311,30 +261,15 @@ async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
     running.task.await.unwrap().unwrap();
 
     let begun = i64::from(begun.load(Ordering::SeqCst));
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request where req_status = 'completed'")
-            .await,
-        begun
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request where req_status = 'completed'").await, begun);
     assert_eq!(
         database
             .number("select count(*) from tidegate.request where req_status = 'processing' and tx_attempt = 0")
             .await,
         6 - begun
     );
-    assert_eq!(
-        database
-            .number("select count(*) from pgmq.q_tx where vt = '-infinity'")
-            .await,
-        6 - begun
-    );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.worker where stopped_at is not null")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from pgmq.q_tx where vt = '-infinity'").await, 6 - begun);
+    assert_eq!(database.number("select count(*) from tidegate.worker where stopped_at is not null").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -349,25 +284,17 @@ async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
 
         async fn find_receipt(&self, request: &Request) -> Result<Found, RequestError> {
             assert!(request.attempt > 1);
-            Ok(Found::Receipt(Receipt {
-                reference: None,
-                response: Some(json!("found").into()),
-            }))
+            Ok(Found::Receipt(Receipt { reference: None, response: Some(json!("found").into()) }))
         }
     }
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
-    database
-        .execute("select * from tidegate.claim_tx('tx', 'lost', 1, '100 ms')")
-        .await;
+    database.execute("select * from tidegate.claim_tx('tx', 'lost', 1, '100 ms')").await;
 
     let running = Running::start(&database.store, all_stages().transact("direct", Finds), options());
 
     until(&database, id, "completed").await;
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "claimed", "recovered", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(id).await, ["submitted", "claimed", "recovered", "claimed", "receipt"]);
     running.stop().await;
 }
 
@@ -386,10 +313,8 @@ async fn workers_survive_the_loss_of_every_connection() {
     .await
     .unwrap();
 
-    let id: uuid::Uuid = sqlx::query_scalar("select id from tidegate.submit('direct', '{}')")
-        .fetch_one(&mut admin)
-        .await
-        .unwrap();
+    let id: uuid::Uuid =
+        sqlx::query_scalar("select id from tidegate.submit('direct', '{}')").fetch_one(&mut admin).await.unwrap();
     eventually("work goes on", || async {
         let status = database.store.outlook(RequestId(id)).await;
         status.is_ok_and(|outlook| outlook.is_some_and(|outlook| outlook.status.is_terminal()))
@@ -402,14 +327,8 @@ async fn workers_survive_the_loss_of_every_connection() {
 async fn of_submissions_made_at_once_none_waits_for_the_poll() {
     let database = TestDatabase::unlimited().await;
     // A poll so rare that a request that waits for it would fail this test.
-    let running = Running::start(
-        &database.store,
-        all_stages(),
-        WorkerOptions {
-            poll: Duration::from_secs(3600),
-            ..options()
-        },
-    );
+    let running =
+        Running::start(&database.store, all_stages(), WorkerOptions { poll: Duration::from_secs(3600), ..options() });
     for _ in 0..30 {
         let (one, other) = tokio::join!(database.submit("direct"), database.submit("direct"));
         until(&database, one, "completed").await;
@@ -433,9 +352,7 @@ async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
         }
     }
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0").await;
     let running = Running::start(&database.store, all_stages().transact("direct", Rash), options());
 
     let id = database.submit("direct").await;
@@ -508,22 +425,14 @@ async fn a_request_that_is_taken_away_is_counted_as_lost() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
     let go = Arc::new(Notify::new());
-    let gated = Gated {
-        begun: Arc::default(),
-        go: Arc::clone(&go),
-    };
+    let gated = Gated { begun: Arc::default(), go: Arc::clone(&go) };
     let metrics = Metrics::new();
-    let options = WorkerOptions {
-        metrics: metrics.clone(),
-        ..options()
-    };
+    let options = WorkerOptions { metrics: metrics.clone(), ..options() };
     let stages = all_stages().transact("direct", gated);
     let worker = Running::start(&database.store, stages, options);
     until(&database, id, "tx_in_flight").await;
 
-    database
-        .execute("update tidegate.request set lease = 1; update tidegate.claim set token = 1")
-        .await;
+    database.execute("update tidegate.request set lease = 1; update tidegate.claim set token = 1").await;
 
     eventually("the loss is counted", || async {
         sample(&metrics, "tidegate_worker_leases_lost_total{queue=\"tx\"}") >= 1.0

@@ -46,11 +46,7 @@ async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
     let mut listener = listen(&database).await;
     let announcer = Announcer::new(database.store.clone());
     let ids = some_ids(3);
-    announcer.note([
-        (ids[0], Status::Completed),
-        (ids[1], Status::Processing),
-        (ids[2], Status::Queued),
-    ]);
+    announcer.note([(ids[0], Status::Completed), (ids[1], Status::Processing), (ids[2], Status::Queued)]);
     announcer.finish().await;
     say_last(&database).await;
     assert_eq!(heard(&mut listener).await, "last");
@@ -105,11 +101,7 @@ async fn an_announcement_by_sql_fits_its_payloads() {
         ("null", "null", "0"),
         ("array[null::uuid]", "'{}'", "0"),
         ("array_fill(gen_random_uuid(), array[200])", "'{}'", "1"),
-        (
-            "array_fill(gen_random_uuid(), array[201])",
-            "array[gen_random_uuid()]",
-            "3",
-        ),
+        ("array_fill(gen_random_uuid(), array[201])", "array[gen_random_uuid()]", "3"),
         ("array_fill(gen_random_uuid(), array[10400])", "'{}'", "50"),
     ] {
         let sql = format!("select tidegate.announce({ended}, {moved})");

@@ -76,10 +76,7 @@ impl Readiness for Funded {
 
 /// The options of a worker that only sends.
 fn sending() -> WorkerOptions {
-    WorkerOptions {
-        queues: vec!["tx".to_owned()],
-        ..options()
-    }
+    WorkerOptions { queues: vec!["tx".to_owned()], ..options() }
 }
 
 async fn submit(database: &TestDatabase, kind: &str, payload: &Value) -> RequestId {
@@ -90,18 +87,14 @@ async fn submit(database: &TestDatabase, kind: &str, payload: &Value) -> Request
 }
 
 async fn error(database: &TestDatabase, id: RequestId) -> Value {
-    let error = database
-        .text(&format!("select error from tidegate.request where id = '{id}'"))
-        .await;
+    let error = database.text(&format!("select error from tidegate.request where id = '{id}'")).await;
     serde_json::from_str(&error.unwrap()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stage_and_its_effect_get_the_payload_as_the_type_that_the_stage_declares() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("create table public.paid (recipient text, cents bigint, receipt jsonb)")
-        .await;
+    database.execute("create table public.paid (recipient text, cents bigint, receipt jsonb)").await;
     let bank = Bank::default();
     let stages = Stages::new()
         .readiness("public_decrypt", Funded)
@@ -118,17 +111,11 @@ async fn a_stage_and_its_effect_get_the_payload_as_the_type_that_the_stage_decla
     until(&database, checked, "completed").await;
     until(&database, empty, "failure").await;
     assert_eq!(error(&database, empty).await["code"], "empty");
-    let payout = |to: &str, cents| Payout {
-        to: to.to_owned(),
-        cents,
-    };
+    let payout = |to: &str, cents| Payout { to: to.to_owned(), cents };
     let mut sent = bank.sent.lock().unwrap().clone();
     sent.sort_by_key(|payout| payout.cents);
     assert_eq!(sent, [payout("ann", 7), payout("bob", 8)]);
-    assert_eq!(
-        database.column("select p::text from public.paid as p").await,
-        [r#"(ann,7,"{""paid"": 7}")"#]
-    );
+    assert_eq!(database.column("select p::text from public.paid as p").await, [r#"(ann,7,"{""paid"": 7}")"#]);
     running.stop().await;
 }
 
@@ -141,17 +128,11 @@ async fn a_payload_that_does_not_fit_ends_its_request_with_the_place_and_none_of
         .transact("public_decrypt", bank.clone())
         .transact("direct", bank.clone())
         .check("user_decrypt", |_: Request<Payout>| async { Check::Ready })
-        .send("input_proof", |request: Request<Payout>| async move {
-            Sent::response(request.payload.cents)
-        });
+        .send("input_proof", |request: Request<Payout>| async move { Sent::response(request.payload.cents) });
     let running = Running::start(&database.store, stages, options());
 
     for (kind, payload, place) in [
-        (
-            "direct",
-            json!({ "to": "secret", "cents": "classified" }),
-            "line 1, column ",
-        ),
+        ("direct", json!({ "to": "secret", "cents": "classified" }), "line 1, column "),
         ("direct", json!({ "to": "secret" }), "line 1, column 16"),
         ("direct", json!(["secret"]), "line 1, column "),
         ("direct", json!({ "to": "secret", "cents": -5 }), "line 1, column "),
@@ -163,14 +144,8 @@ async fn a_payload_that_does_not_fit_ends_its_request_with_the_place_and_none_of
         until(&database, id, "failure").await;
         let error = error(&database, id).await;
         let message = error["message"].as_str().unwrap();
-        assert_eq!(
-            (&error["code"], &error["retryable"]),
-            (&json!("invalid_payload"), &json!(false))
-        );
-        assert!(
-            message.contains(place) && message.contains(kind),
-            "{kind} {payload}: {message}"
-        );
+        assert_eq!((&error["code"], &error["retryable"]), (&json!("invalid_payload"), &json!(false)));
+        assert!(message.contains(place) && message.contains(kind), "{kind} {payload}: {message}");
         for content in ["secret", "classified", "-5"] {
             assert!(!message.contains(content), "{message}");
         }
@@ -195,9 +170,7 @@ async fn a_stage_may_take_text_and_has_the_attempt_deadline_submitter_and_lease_
     let running = Running::start(&database.store, stages, sending());
     let mut submission = submission("direct", &json!({ "n": 1.50 }));
     submission.submitter = Some("ann".to_owned());
-    let Submitted::Accepted(ticket) = database.store.submit(&submission).await.unwrap() else {
-        panic!()
-    };
+    let Submitted::Accepted(ticket) = database.store.submit(&submission).await.unwrap() else { panic!() };
 
     until(&database, ticket.id, "receipt_received").await;
 
@@ -233,11 +206,7 @@ impl Transact for Spawns {
             cancellation.cancelled().await;
             cancelled.cancel();
         });
-        if self.answers {
-            Sent::response(true)
-        } else {
-            std::future::pending().await
-        }
+        if self.answers { Sent::response(true) } else { std::future::pending().await }
     }
 }
 
@@ -249,38 +218,18 @@ async fn tasks_that_a_stage_has_spawned_are_cancelled_with_its_call() {
         .await;
     let (answered, dropped) = (CancellationToken::new(), CancellationToken::new());
     let stages = Stages::new()
-        .transact(
-            "direct",
-            Spawns {
-                cancelled: answered.clone(),
-                answers: true,
-            },
-        )
-        .transact(
-            "input_proof",
-            Spawns {
-                cancelled: dropped.clone(),
-                answers: false,
-            },
-        );
-    let options = WorkerOptions {
-        grace: Duration::ZERO,
-        ..sending()
-    };
+        .transact("direct", Spawns { cancelled: answered.clone(), answers: true })
+        .transact("input_proof", Spawns { cancelled: dropped.clone(), answers: false });
+    let options = WorkerOptions { grace: Duration::ZERO, ..sending() };
     let running = Running::start(&database.store, stages, options);
 
     database.submit("direct").await;
     answered.cancelled().await;
 
     let stuck = database.submit("input_proof").await;
-    eventually("its call runs", || async {
-        database.status(stuck).await == "tx_in_flight"
-    })
-    .await;
+    eventually("its call runs", || async { database.status(stuck).await == "tx_in_flight" }).await;
     assert!(!dropped.is_cancelled());
-    database
-        .execute(&format!("select tidegate.fail_tx(array['{stuck}'::uuid], '{{}}')"))
-        .await;
+    database.execute(&format!("select tidegate.fail_tx(array['{stuck}'::uuid], '{{}}')")).await;
     dropped.cancelled().await;
     running.stop().await;
 }

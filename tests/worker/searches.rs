@@ -39,9 +39,7 @@ impl Transact for Script {
 
 async fn once() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set attempts = 1 where kind = 'direct' and stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 1 where kind = 'direct' and stage = 'tx'").await;
     database
 }
 
@@ -52,37 +50,24 @@ async fn executed(database: &TestDatabase, id: RequestId) -> Option<String> {
 
 /// Lets the next search be due.
 async fn hurry(database: &TestDatabase) {
-    database
-        .execute("update tidegate.outcome set search_at = tidegate.clock() where search_at is not null")
-        .await;
+    database.execute("update tidegate.outcome set search_at = tidegate.clock() where search_at is not null").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_ask_until_the_downstream_knows() {
-    let receipt = Found::Receipt(Receipt {
-        reference: Some("r-1".to_owned()),
-        response: Some(json!({ "cents": 5 }).into()),
-    });
+    let receipt =
+        Found::Receipt(Receipt { reference: Some("r-1".to_owned()), response: Some(json!({ "cents": 5 }).into()) });
     for (found, fact) in [(receipt, "yes"), (Found::Never, "no")] {
         let database = once().await;
         let stage = Script::default();
         // A failure, and nothing, leave it unknown.
-        *stage.found.lock().unwrap() = vec![
-            Ok(found),
-            Ok(Found::Nothing),
-            Err(RequestError::new("http_500", "away", true)),
-        ];
-        let options = tidegate::worker::WorkerOptions {
-            poll: std::time::Duration::from_millis(50),
-            ..options()
-        };
+        *stage.found.lock().unwrap() =
+            vec![Ok(found), Ok(Found::Nothing), Err(RequestError::new("http_500", "away", true))];
+        let options = tidegate::worker::WorkerOptions { poll: std::time::Duration::from_millis(50), ..options() };
         let running = Running::start(
             &database.store,
             Stages::new().transact("direct", stage.clone()),
-            tidegate::worker::WorkerOptions {
-                queues: vec!["tx".to_owned()],
-                ..options
-            },
+            tidegate::worker::WorkerOptions { queues: vec!["tx".to_owned()], ..options },
         );
         let id = database.submit("direct").await;
         for asked in 1..=3 {
@@ -92,10 +77,7 @@ async fn workers_ask_until_the_downstream_knows() {
             })
             .await;
         }
-        eventually("it is known", || async {
-            executed(&database, id).await.as_deref() == Some(fact)
-        })
-        .await;
+        eventually("it is known", || async { executed(&database, id).await.as_deref() == Some(fact) }).await;
         running.stop().await;
         assert_eq!(database.status(id).await, "failure");
         assert_eq!(stage.asked.load(Ordering::SeqCst), 3);

@@ -28,10 +28,7 @@ impl Transact for Answers {
     type Payload = JsonText;
 
     async fn send(&self, _: &Request) -> Sent {
-        Sent::Receipt(Receipt {
-            reference: None,
-            response: Some(json!({}).into()),
-        })
+        Sent::Receipt(Receipt { reference: None, response: Some(json!({}).into()) })
     }
 }
 
@@ -46,10 +43,7 @@ async fn add_strange(database: &TestDatabase) {
 }
 
 fn of_tx() -> WorkerOptions {
-    WorkerOptions {
-        queues: vec!["tx".to_owned()],
-        ..options()
-    }
+    WorkerOptions { queues: vec!["tx".to_owned()], ..options() }
 }
 
 async fn start(database: &TestDatabase, stages: Stages) -> Result<(), WorkerError> {
@@ -60,18 +54,14 @@ async fn start(database: &TestDatabase, stages: Stages) -> Result<(), WorkerErro
 
 async fn completed(database: &TestDatabase, kind: &str) -> i64 {
     database
-        .number(&format!(
-            "select count(*) from tidegate.request where kind = '{kind}' and req_status = 'completed'"
-        ))
+        .number(&format!("select count(*) from tidegate.request where kind = '{kind}' and req_status = 'completed'"))
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_added_later_is_left_to_workers_that_know_it_and_stops_no_other() {
     let database = TestDatabase::unlimited().await;
-    let fleet: Vec<_> = (0..3)
-        .map(|_| Running::start(&database.store, all_stages(), options()))
-        .collect();
+    let fleet: Vec<_> = (0..3).map(|_| Running::start(&database.store, all_stages(), options())).collect();
     until(&database, database.submit("direct").await, "completed").await;
 
     add_strange(&database).await;
@@ -80,12 +70,7 @@ async fn a_kind_added_later_is_left_to_workers_that_know_it_and_stops_no_other()
         until(&database, database.submit("direct").await, "completed").await;
     }
     assert_eq!(database.status(strange).await, "processing");
-    assert_eq!(
-        database
-            .number("select tx_attempt from tidegate.request where kind = 'strange'")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select tx_attempt from tidegate.request where kind = 'strange'").await, 0);
     shown(&database, strange, true).await;
 
     let stages = Stages::new().transact("strange", Answers);
@@ -116,9 +101,7 @@ async fn shown(database: &TestDatabase, id: RequestId, unserved: bool) {
     ] {
         assert_eq!(text.contains(words), unserved, "{words} in\n{text}");
     }
-    let reasons = database
-        .column(&format!("select reason from tidegate.explain('{id}')"))
-        .await;
+    let reasons = database.column(&format!("select reason from tidegate.explain('{id}')")).await;
     if unserved {
         assert!(reasons.contains(&"no_worker".to_owned()), "{reasons:?}");
     }
@@ -141,16 +124,10 @@ async fn workers_with_different_kinds_drain_one_queue_whatever_stands_in_front()
         .await;
 
     let direct = Running::start(&database.store, Stages::new().transact("direct", Answers), of_tx());
-    eventually("all direct ones complete", || async {
-        completed(&database, "direct").await == 101
-    })
-    .await;
+    eventually("all direct ones complete", || async { completed(&database, "direct").await == 101 }).await;
     assert_eq!(completed(&database, "strange").await, 0);
     let strange = Running::start(&database.store, Stages::new().transact("strange", Answers), of_tx());
-    eventually("all strange ones complete", || async {
-        completed(&database, "strange").await == 1001
-    })
-    .await;
+    eventually("all strange ones complete", || async { completed(&database, "strange").await == 1001 }).await;
     direct.stop().await;
     strange.stop().await;
     let violations = database.violations().await;
@@ -166,9 +143,7 @@ async fn a_queue_names_the_kinds_that_use_it_and_those_that_did_until_they_are_d
     assert_eq!(session.texts(&kinds("tx")).await, own);
     assert_eq!(session.texts(&kinds("readiness")).await, [own[2], own[3]]);
     // What operations.md tells operators to do for `kind_missing_from_its_queue`.
-    database
-        .execute("update tidegate.queue set kinds = '{}'; update tidegate.kind set tx_queue = tx_queue")
-        .await;
+    database.execute("update tidegate.queue set kinds = '{}'; update tidegate.kind set tx_queue = tx_queue").await;
     assert_eq!(session.texts(&kinds("tx")).await, own);
     assert_eq!(session.texts(&kinds("readiness")).await, [own[2], own[3]]);
 
@@ -218,9 +193,7 @@ async fn a_claim_for_some_kinds_hides_nothing_from_other_claims() {
     assert!(session.texts(&claim("'{}'", 5)).await.is_empty());
     let wait = session.text("select tidegate.claim_wait_ms('tx', '{direct}')").await;
     assert_eq!(wait, "200", "others wait, so that no submission wakes it");
-    let wait = session
-        .text("select tidegate.claim_wait_ms('tx', '{strange,direct}')")
-        .await;
+    let wait = session.text("select tidegate.claim_wait_ms('tx', '{strange,direct}')").await;
     assert_eq!(wait, "0");
     assert_eq!(session.texts(&claim("'{strange}'", 2)).await, ["strange"; 2]);
     assert_eq!(session.texts(&claim("null", 5)).await, ["strange"]);
@@ -312,9 +285,7 @@ async fn a_claim_that_rolls_back_leaves_nothing_below_a_mark() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     let database = TestDatabase::unlimited().await;
-    database
-        .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
-        .await;
+    database.execute("update tidegate.policy set base_ms = 0, jitter_ms = 0").await;
     let mut late = Session::begin(&database).await;
     let mut expected = late.texts("select id from tidegate.submit('direct', '{}')").await;
     let mut holder = Session::open(&database).await;
@@ -335,17 +306,8 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     // Given back, retried at once, and lost and put back.
     for (sql, id) in [
         (settle("release", &held[..1], ""), &expected[1]),
-        (
-            settle("settle_retry", &held[1..2], "null, array[interval '0']"),
-            &expected[2],
-        ),
-        (
-            format!(
-                "with lost as (delete from tidegate.claim where '{}' = any(ids)) select 1",
-                held[2].id
-            ),
-            &expected[3],
-        ),
+        (settle("settle_retry", &held[1..2], "null, array[interval '0']"), &expected[2]),
+        (format!("with lost as (delete from tidegate.claim where '{}' = any(ids)) select 1", held[2].id), &expected[3]),
     ] {
         session.texts(&sql).await;
         session.texts("select reset from tidegate.recover(force => true)").await;
@@ -371,11 +333,7 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
     assert_eq!(session.texts(claim).await.len(), 1);
     let mark = "select mark from tidegate.kind_watermark where kind = 'direct'";
     assert!(database.number(mark).await > number.parse::<i64>().unwrap());
-    holder
-        .texts(&format!(
-            "select r.id from tidegate.release(array['{lease}']::tidegate.lease[]) as r"
-        ))
-        .await;
+    holder.texts(&format!("select r.id from tidegate.release(array['{lease}']::tidegate.lease[]) as r")).await;
     holder.commit().await;
     assert!(session.text(claim).await.starts_with(number));
 
@@ -396,10 +354,7 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
 async fn a_worker_without_any_stage_for_a_queue_does_not_start() {
     let database = TestDatabase::new().await;
     let refused = start(&database, Stages::new()).await.unwrap_err();
-    assert!(
-        matches!(&refused, WorkerError::NoStage { queue, .. } if queue == "tx"),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, WorkerError::NoStage { queue, .. } if queue == "tx"), "{refused:?}");
 }
 
 /// Its receipts commit with nothing, which is enough to promise.
@@ -428,10 +383,7 @@ async fn exactly_once_needs_a_stage_that_writes_its_effect_with_the_receipt() {
     assert!(warned.contains("transact_with_effect"), "{warned}");
 
     let refused = start(&database, all_stages()).await.unwrap_err();
-    assert!(
-        matches!(&refused, WorkerError::NoEffect(kind) if kind == "direct"),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, WorkerError::NoEffect(kind) if kind == "direct"), "{refused:?}");
     // One that leaves the kind to others starts, and so does one that keeps the promise.
     let others = Stages::new().transact("input_proof", Answers);
     start(&database, others).await.unwrap();
@@ -446,9 +398,7 @@ async fn a_worker_whose_user_may_not_claim_ends_with_the_error() {
     let pool = sqlx::postgres::PgPoolOptions::new()
         .after_connect(|session, _| {
             Box::pin(async move {
-                session
-                    .execute("set session authorization tidegate_test_reader")
-                    .await?;
+                session.execute("set session authorization tidegate_test_reader").await?;
                 Ok(())
             })
         })
@@ -459,8 +409,5 @@ async fn a_worker_whose_user_may_not_claim_ends_with_the_error() {
     let stop = CancellationToken::new();
     let refused = worker::run(Store::new(pool), all_stages(), of_tx(), stop).await;
 
-    assert!(
-        matches!(&refused, Err(WorkerError::Store(StoreError::NotPermitted(_)))),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, Err(WorkerError::Store(StoreError::NotPermitted(_)))), "{refused:?}");
 }

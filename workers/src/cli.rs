@@ -64,12 +64,7 @@ pub(crate) struct WorkerFlags {
 
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
     /// pooler in session mode [default: the database]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDEGATE_LISTEN_DATABASE_URL",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", env = "TIDEGATE_LISTEN_DATABASE_URL", hide_env_values = true)]
     pub(crate) listen_database_url: Option<String>,
 
     /// A queue to drain (repeatable) [default: those of the kinds that it has stages for]
@@ -178,9 +173,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_engine() {
-        let Command::Simulate { worker, simulate } = command("x simulate") else {
-            panic!()
-        };
+        let Command::Simulate { worker, simulate } = command("x simulate") else { panic!() };
         let (options, defaults) = (worker.options(), WorkerOptions::default());
         assert!(options.queues.is_empty());
         assert_eq!((options.lease, options.batch), (defaults.lease, defaults.batch));
@@ -191,9 +184,7 @@ mod tests {
         assert_eq!(format!("{simulate:?}"), format!("{:?}", SimulateOptions::default()));
 
         let line = "x simulate --queue a --queue b --lease 1500ms --concurrency 3 --rate 20 --not-yet-rate 5%";
-        let Command::Simulate { worker, simulate } = command(line) else {
-            panic!()
-        };
+        let Command::Simulate { worker, simulate } = command(line) else { panic!() };
         let options = worker.options();
         assert_eq!(options.queues, ["a", "b"]);
         assert_eq!((options.lease, options.concurrency), (Duration::from_millis(1500), 3));
@@ -203,9 +194,7 @@ mod tests {
     #[test]
     fn defaults_of_the_http_options_are_those_of_the_library() {
         let line = "x http --send-url http://a/s --header X:1";
-        let Command::Http { http, .. } = command(line) else {
-            panic!()
-        };
+        let Command::Http { http, .. } = command(line) else { panic!() };
         let given = HttpOptions {
             send_urls: vec!["http://a/s".parse().unwrap()],
             headers: vec!["X: 1".parse().unwrap()],

@@ -39,9 +39,5 @@ pub(crate) fn options(worker: &WorkerFlags) -> anyhow::Result<WorkerOptions> {
 }
 
 fn settings(connections_max: u32) -> PoolSettings {
-    PoolSettings {
-        connections_max,
-        application_name: "tidegate-worker".to_owned(),
-        ..PoolSettings::default()
-    }
+    PoolSettings { connections_max, application_name: "tidegate-worker".to_owned(), ..PoolSettings::default() }
 }

@@ -64,11 +64,7 @@ pub async fn serve(
     form: AnswerForm,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
-    let server = Server {
-        downstream,
-        form,
-        shutdown: shutdown.clone(),
-    };
+    let server = Server { downstream, form, shutdown: shutdown.clone() };
     let router = Router::new()
         .route("/check/{kind}", post(check))
         .route("/send/{kind}", post(send))
@@ -77,9 +73,7 @@ pub async fn serve(
         .route("/healthz", get(async || "ok\n"))
         .layer(DefaultBodyLimit::max(LONGEST_PAYLOAD))
         .with_state(server);
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
+    axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
 /// Reads the payload, as a real service would, and ignores it.
@@ -110,9 +104,7 @@ async fn send(
     if answer == Err(Refusal::Silence) {
         let _ = timeout(SILENCE, server.shutdown.cancelled()).await;
     }
-    answer
-        .map(|receipt| taken(receipt, server.form))
-        .map_err(|refusal| Problem::refusal(refusal, &kind))
+    answer.map(|receipt| taken(receipt, server.form)).map_err(|refusal| Problem::refusal(refusal, &kind))
 }
 
 async fn receipt(
@@ -133,21 +125,16 @@ const REFERENCE: &str = "tidegate-reference";
 const BEGAN_AT: &str = "tidegate-began-at";
 
 fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
-    headers
-        .get(IDEMPOTENCY_KEY)
-        .and_then(|key| key.to_str().ok()?.parse().ok())
-        .ok_or_else(|| {
-            let detail = "send the request id in the header Idempotency-Key";
-            Problem::new(StatusCode::BAD_REQUEST, "no_idempotency_key", detail)
-        })
+    headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()?.parse().ok()).ok_or_else(|| {
+        let detail = "send the request id in the header Idempotency-Key";
+        Problem::new(StatusCode::BAD_REQUEST, "no_idempotency_key", detail)
+    })
 }
 
 /// When the call began: by the time in its header, because a call may be delayed on its way, and all calls that come
 /// while this process stands still are served at once afterwards; now without that header, or with another clock's.
 fn began_at(headers: &HeaderMap) -> Instant {
-    let began = headers
-        .get(BEGAN_AT)
-        .and_then(|at| DateTime::parse_from_rfc3339(at.to_str().ok()?).ok());
+    let began = headers.get(BEGAN_AT).and_then(|at| DateTime::parse_from_rfc3339(at.to_str().ok()?).ok());
     let ago = began.and_then(|began| (Utc::now() - began.to_utc()).to_std().ok());
     let now = Instant::now();
     ago.and_then(|ago| now.checked_sub(ago)).unwrap_or(now)

@@ -108,10 +108,7 @@ fn stages_of(
     let service = || service.clone();
     let is_direct = flow == Some(Flow::Direct);
     let given = options::for_kind(&options.answers, kind);
-    let own = options
-        .answers
-        .iter()
-        .find(|answer| answer.kind.as_deref() == Some(kind));
+    let own = options.answers.iter().find(|answer| answer.kind.as_deref() == Some(kind));
     if flow == Some(Flow::Proof) && own.is_some_and(|own| own.value != AnswerForm::Envelope) {
         let message = format!("--answer {kind}=… has no form but envelope: a proof is answered by a verdict");
         return Err(ParseError(message));
@@ -126,10 +123,7 @@ fn stages_of(
         None if is_direct => AnswerForm::Body,
         _ => AnswerForm::Envelope,
     };
-    let readiness = url(&options.check_urls).map(|url| HttpReadiness {
-        service: service(),
-        url,
-    });
+    let readiness = url(&options.check_urls).map(|url| HttpReadiness { service: service(), url });
     let transact = url(&options.send_urls).map(|send| HttpTransact {
         service: service(),
         send,
@@ -193,17 +187,15 @@ impl HttpTransact {
             if !asking.can_ask(receipt) {
                 let why = "the answer to a send has no reference, so the service cannot be asked for the response: see \
                            --reference-at";
-                self.said
-                    .call_once(|| tracing::warn!(kind, request = %request.id, "{why}"));
+                self.said.call_once(|| tracing::warn!(kind, request = %request.id, "{why}"));
             }
             return;
         }
         self.said.call_once(|| {
             let (why, remedy) = match self.answers.form {
-                AnswerForm::Envelope => (
-                    "has no member `response`",
-                    format!("if its body is the response, give --answer {kind}=body"),
-                ),
+                AnswerForm::Envelope => {
+                    ("has no member `response`", format!("if its body is the response, give --answer {kind}=body"))
+                }
                 AnswerForm::Body | AnswerForm::Final => (
                     "is a 202, which promises a response for later",
                     format!("if a 202 is all that comes, give --answer {kind}=final"),
@@ -223,10 +215,7 @@ impl Transact for HttpTransact {
     type Payload = JsonText;
 
     async fn send(&self, request: &Request) -> Sent {
-        let sent = outcome::sent(
-            self.service.call(Method::POST, &self.send, request).await,
-            &self.answers,
-        );
+        let sent = outcome::sent(self.service.call(Method::POST, &self.send, request).await, &self.answers);
         if let Sent::Receipt(receipt) = &sent {
             self.note(request, receipt);
         }
@@ -284,10 +273,7 @@ pub(crate) fn stages_at(url: &str, kind: &str, flags: &str) -> (HttpReadiness, H
     let urls = urls.map(|(call, rest)| format!("--{call}-url {url}/{call}/{rest} "));
     let options = crate::from_flags(&(urls.concat() + flags));
     let service = Arc::new(Service::new(&options).unwrap());
-    let flow = crate::kinds::EXAMPLE
-        .iter()
-        .find(|(name, _)| *name == kind)
-        .map(|(_, flow)| *flow);
+    let flow = crate::kinds::EXAMPLE.iter().find(|(name, _)| *name == kind).map(|(_, flow)| *flow);
     let (readiness, transact) = stages_of(&service, &options, kind, flow).unwrap();
     (readiness.unwrap(), transact.unwrap())
 }

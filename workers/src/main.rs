@@ -45,10 +45,8 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
         let shutdown = shutdown::on_signal().context("cannot listen for signals")?;
         match command {
@@ -103,9 +101,7 @@ async fn run_worker(
         return Ok(worker::run(store, stages, options, shutdown).await?);
     };
 
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot serve metrics on {address}"))?;
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot serve metrics on {address}"))?;
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "metrics are served beyond loopback, to every host that can connect");

@@ -131,9 +131,7 @@ impl Downstream {
         if drawn < never + self.options.not_yet_rate.get() {
             note("snooze", |stats| stats.checks_not_yet += 1);
             let after = self.options.not_yet_after;
-            return Err(Refusal::NotYet {
-                after: (!after.is_zero()).then_some(after),
-            });
+            return Err(Refusal::NotYet { after: (!after.is_zero()).then_some(after) });
         }
         note("ready", |_| ());
         Ok(())
@@ -226,8 +224,7 @@ impl Downstream {
             self.record.note(id, &kind.name, "receipt_unknown", |_| ());
             return None;
         };
-        self.record
-            .note(id, &kind.name, "receipt_found", |stats| stats.receipts_found += 1);
+        self.record.note(id, &kind.name, "receipt_found", |stats| stats.receipts_found += 1);
         Some(self.receipt(id, kind, answered))
     }
 
@@ -240,10 +237,7 @@ impl Downstream {
 
     /// The counts so far.
     pub fn stats(&self) -> Stats {
-        Stats {
-            max_sends_in_a_second: lock(&self.rate).most_in_a_second as u64,
-            ..self.record.stats().clone()
-        }
+        Stats { max_sends_in_a_second: lock(&self.rate).most_in_a_second as u64, ..self.record.stats().clone() }
     }
 
     /// Waits for pending responses, for `grace` at most; the others are lost, as in a crash.
@@ -255,14 +249,7 @@ impl Downstream {
 
     /// The senseless Retry-After with which this send of a kind is refused; mostly none.
     pub fn absurd_retry_after(&self, kind: &str) -> Option<&'static str> {
-        const ABSURD: [&str; 6] = [
-            "0",
-            "-1",
-            "1.5",
-            "soon",
-            "99999999999999999999",
-            "Wed, 21 Oct 2099 07:28:00 GMT",
-        ];
+        const ABSURD: [&str; 6] = ["0", "-1", "1.5", "soon", "99999999999999999999", "Wed, 21 Oct 2099 07:28:00 GMT"];
         let mut dice = self.dice.roll();
         happens(&self.options.absurd, kind, &mut dice).then(|| ABSURD[dice.random_range(0..ABSURD.len())])
     }
@@ -276,11 +263,7 @@ impl Downstream {
     fn take(&self, id: RequestId, kind: &SimulatedKind, key: Option<&str>, dice: &mut SmallRng) -> (Fate, bool) {
         let rejected = self.options.reject_rate.happens(dice);
         let answered = !self.options.silent_rate.happens(dice);
-        let first = if rejected {
-            Fate::Rejected
-        } else {
-            Fate::Taken { answered }
-        };
+        let first = if rejected { Fate::Rejected } else { Fate::Taken { answered } };
         let (fate, known) = match lock(&self.fates).entry(id) {
             Entry::Occupied(known) => (*known.get(), true),
             Entry::Vacant(unknown) => (*unknown.insert(first), false),
@@ -289,12 +272,10 @@ impl Downstream {
             return (fate, known);
         }
         if known {
-            self.record
-                .note(id, &kind.name, "duplicate", |stats| stats.duplicates += 1);
+            self.record.note(id, &kind.name, "duplicate", |stats| stats.duplicates += 1);
             return (fate, true);
         }
-        self.record
-            .note_under(id, &kind.name, "taken", key, |stats| stats.taken += 1);
+        self.record.note_under(id, &kind.name, "taken", key, |stats| stats.taken += 1);
         if answered {
             self.answer(id, kind, dice);
         } else {

@@ -62,20 +62,13 @@ impl Logged {
         let mut command = command(arguments);
         command.env("DATABASE_URL", &database.url);
         let process = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
-        Self {
-            process,
-            log,
-            _folder: folder,
-        }
+        Self { process, log, _folder: folder }
     }
 
     /// The lines of its log that contain `part`.
     fn lines(&self, part: &str) -> Vec<String> {
         let log = std::fs::read_to_string(&self.log).unwrap();
-        log.lines()
-            .filter(|line| line.contains(part))
-            .map(str::to_owned)
-            .collect()
+        log.lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
     }
 }
 
@@ -100,9 +93,7 @@ async fn until(database: &TestDatabase, what: &str, from: &str, expected: i64) {
 /// A database with neither kinds nor queues.
 async fn without_kinds() -> TestDatabase {
     let database = TestDatabase::uninitialised().await;
-    database
-        .execute("delete from tidegate.kind; delete from tidegate.queue")
-        .await;
+    database.execute("delete from tidegate.kind; delete from tidegate.queue").await;
     database
 }
 
@@ -225,9 +216,7 @@ async fn an_at_most_once_request_is_not_sent_again_after_its_worker_was_killed()
     let unknown = database
         .column("select id::text from tidegate.request where req_status = 'failure' and error ->> 'code' = 'outcome_unknown'")
         .await;
-    let completed = database
-        .column("select id::text from tidegate.request where req_status = 'completed'")
-        .await;
+    let completed = database.column("select id::text from tidegate.request where req_status = 'completed'").await;
     assert!(!unknown.is_empty());
     assert_eq!(unknown.len() + completed.len(), 200);
     assert!(completed.iter().all(|id| sends.contains_key(id)));
@@ -262,9 +251,7 @@ async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_worker_holds_no_request() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.queue set per_seconds = 5 where name = 'tx'")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = 5 where name = 'tx'").await;
     for _ in 0..30 {
         database.submit("direct").await;
     }
@@ -287,27 +274,19 @@ async fn a_stopped_worker_holds_no_request() {
 async fn a_worker_without_named_queues_drains_those_of_its_kinds() {
     let database = without_kinds().await;
     for statement in ["payout', 'direct", "report', 'decrypt", "other', 'direct"] {
-        database
-            .execute(&format!("select tidegate.kind_add('{statement}')"))
-            .await;
+        database.execute(&format!("select tidegate.kind_add('{statement}')")).await;
     }
     for kind in ["payout", "report", "other"] {
         database.submit(kind).await;
     }
-    let worker = simulate(
-        &database,
-        "any",
-        &["--kind", "payout:direct", "--kind", "report:decrypt"],
-    );
+    let worker = simulate(&database, "any", &["--kind", "payout:direct", "--kind", "report:decrypt"]);
 
     let others = "tidegate.request where req_status <> 'completed'";
     until(&database, "the requests of its kinds complete", others, 1).await;
     stop(worker).await;
     assert_eq!(count(&database, "tidegate.request where kind = 'other'").await, 1);
     assert_eq!(
-        database
-            .text("select array_to_string(queues, ' ') from tidegate.worker where name = 'any'")
-            .await,
+        database.text("select array_to_string(queues, ' ') from tidegate.worker where name = 'any'").await,
         Some("payout report report_readiness".to_owned())
     );
 }
@@ -317,13 +296,7 @@ async fn a_worker_serves_metrics_at_the_given_address() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
     database.execute("select tidegate.kind_add('report', 'decrypt')").await;
-    let mut command = command(&[
-        "simulate",
-        "--kind",
-        "report:decrypt",
-        "--metrics-listen",
-        "127.0.0.1:0",
-    ]);
+    let mut command = command(&["simulate", "--kind", "report:decrypt", "--metrics-listen", "127.0.0.1:0"]);
     command.env("DATABASE_URL", &database.url);
     let (worker, address) = first_line(command, "metrics on ").await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -346,9 +319,7 @@ async fn a_worker_that_cannot_start_prints_what_to_do() {
     let empty = TestDatabase::empty().await;
     let ready = TestDatabase::new().await;
     let no_kinds = without_kinds().await;
-    ready
-        .execute("update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'")
-        .await;
+    ready.execute("update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'").await;
     for (url, arguments, word) in [
         ("postgres://user@127.0.0.1:1/nowhere", "simulate", "cannot be reached"),
         (&empty.url, "simulate", "tidegate migrate"),
@@ -369,16 +340,8 @@ async fn a_worker_that_cannot_start_prints_what_to_do() {
             "http --check-url direct=http://127.0.0.1:1/",
             "kind \"direct\" has no queue for a readiness stage",
         ),
-        (
-            &ready.url,
-            "simulate --kind payuot:direct",
-            "kind \"payuot\" has no queue",
-        ),
-        (
-            &no_kinds.url,
-            "http --send-url http://127.0.0.1:1/",
-            "name it with --kind",
-        ),
+        (&ready.url, "simulate --kind payuot:direct", "kind \"payuot\" has no queue"),
+        (&no_kinds.url, "http --send-url http://127.0.0.1:1/", "name it with --kind"),
     ] {
         let mut command = command(&arguments.split(' ').collect::<Vec<_>>());
         let output = command.env("DATABASE_URL", url).output().await.unwrap();
@@ -408,11 +371,7 @@ async fn the_demo_holds() {
     let output_text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{output_text}\n{errors}");
-    for word in [
-        "gate tx: TOO_MANY_REQUESTS at depth ",
-        "gate tx: ACCEPTING_REQUESTS at depth ",
-        "Everything holds.",
-    ] {
+    for word in ["gate tx: TOO_MANY_REQUESTS at depth ", "gate tx: ACCEPTING_REQUESTS at depth ", "Everything holds."] {
         assert!(output_text.contains(word), "{word} is not in\n{output_text}");
     }
 }

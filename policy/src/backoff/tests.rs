@@ -6,12 +6,7 @@ use super::*;
 use crate::testing::milliseconds;
 
 fn backoff(base: u64, factor: f64, cap: u64, jitter: u64) -> Backoff {
-    Backoff {
-        base: milliseconds(base),
-        factor,
-        cap: milliseconds(cap),
-        jitter: milliseconds(jitter),
-    }
+    Backoff { base: milliseconds(base), factor, cap: milliseconds(cap), jitter: milliseconds(jitter) }
 }
 
 #[test]
@@ -37,12 +32,7 @@ fn odd_numbers_do_not_break_it() {
         for base in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
             for cap in [Duration::ZERO, milliseconds(5), Duration::MAX] {
                 for jitter in [Duration::ZERO, Duration::MAX] {
-                    let backoff = Backoff {
-                        base,
-                        factor,
-                        cap,
-                        jitter,
-                    };
+                    let backoff = Backoff { base, factor, cap, jitter };
                     for random in [-1.0, 0.0, 1.0, f64::NAN, f64::INFINITY] {
                         assert!(backoff.delay(u32::MAX, random) <= cap);
                         assert!(backoff.delay(0, random) <= cap);
@@ -52,18 +42,12 @@ fn odd_numbers_do_not_break_it() {
             }
         }
     }
-    assert_eq!(
-        backoff(1, 2.0, 10, 0).sum_of_bounds(u32::MAX),
-        milliseconds(15) + milliseconds(10) * (u32::MAX - 4),
-    );
+    assert_eq!(backoff(1, 2.0, 10, 0).sum_of_bounds(u32::MAX), milliseconds(15) + milliseconds(10) * (u32::MAX - 4),);
 }
 
 #[test]
 fn a_sum_of_waits_that_do_not_grow_is_a_product() {
-    assert_eq!(
-        backoff(7, 1.0, 1000, 3).sum_of_bounds(1_000_000_000),
-        milliseconds(10_000_000_000)
-    );
+    assert_eq!(backoff(7, 1.0, 1000, 3).sum_of_bounds(1_000_000_000), milliseconds(10_000_000_000));
     assert_eq!(backoff(0, 9.0, 1000, 3).sum_of_bounds(100), milliseconds(300));
 }
 
@@ -102,10 +86,7 @@ proptest! {
 #[test]
 fn a_sum_of_waits_without_end_is_known_at_once_even_when_they_shrink() {
     for factor in [0.5, 0.0, f64::NAN] {
-        let backoff = Backoff {
-            factor,
-            ..Backoff::default()
-        };
+        let backoff = Backoff { factor, ..Backoff::default() };
         let longest = backoff.cap.saturating_mul(u32::MAX);
         assert!(backoff.sum_of_bounds(u32::MAX) <= longest, "{factor}");
     }

@@ -10,12 +10,7 @@ use crate::testing::milliseconds;
 /// Opens for 5 s when half of at least four calls within 10 s failed or took longer than 100 ms; two probes. The times
 /// and the error rate are those of the default.
 fn policy() -> BreakerPolicy {
-    BreakerPolicy {
-        samples_min: 4,
-        latency: Some(milliseconds(100)),
-        probes: 2,
-        ..BreakerPolicy::default()
-    }
+    BreakerPolicy { samples_min: 4, latency: Some(milliseconds(100)), probes: 2, ..BreakerPolicy::default() }
 }
 
 /// A breaker and a clock that only [`advance`](Self::advance) moves.
@@ -26,10 +21,7 @@ struct Fixture {
 
 impl Fixture {
     fn new(policy: BreakerPolicy) -> Self {
-        Self {
-            breaker: Breaker::new(policy),
-            now: Instant::now(),
-        }
+        Self { breaker: Breaker::new(policy), now: Instant::now() }
     }
 
     /// One that has just opened.
@@ -111,10 +103,7 @@ fn it_opens_when_half_of_the_calls_are_slow() {
     }
     assert!(matches!(fixture.state(), BreakerState::Open { .. }));
 
-    let without_latency = Fixture::new(BreakerPolicy {
-        latency: None,
-        ..policy()
-    });
+    let without_latency = Fixture::new(BreakerPolicy { latency: None, ..policy() });
     for _ in 0..100 {
         without_latency.answered_after(100_000);
     }
@@ -134,10 +123,7 @@ fn calls_leave_the_window() {
     for _ in 0..3 {
         fixture.call(CallEnd::Failed);
     }
-    assert!(
-        matches!(fixture.state(), BreakerState::Open { .. }),
-        "the fourth, 9999 ms old, has not"
-    );
+    assert!(matches!(fixture.state(), BreakerState::Open { .. }), "the fourth, 9999 ms old, has not");
 }
 
 #[test]
@@ -245,11 +231,7 @@ fn zero_infinite_and_nan_thresholds_are_accepted() {
     fixture.call(CallEnd::Failed);
     assert!(matches!(fixture.state(), BreakerState::Open { .. }));
     // No share of failures reaches NaN.
-    let never_opens = Fixture::new(BreakerPolicy {
-        window: Duration::MAX,
-        error_rate: Some(f64::NAN),
-        ..policy()
-    });
+    let never_opens = Fixture::new(BreakerPolicy { window: Duration::MAX, error_rate: Some(f64::NAN), ..policy() });
     for _ in 0..100 {
         never_opens.call(CallEnd::Failed);
     }

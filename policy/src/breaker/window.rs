@@ -25,10 +25,7 @@ pub(super) struct Counts {
 
 impl Window {
     pub(super) fn new(length: Duration) -> Self {
-        Self {
-            length,
-            slices: VecDeque::new(),
-        }
+        Self { length, slices: VecDeque::new() }
     }
 
     /// Counts a call that ended at `now`. Times that come out of order, as those of threads do, count for the last

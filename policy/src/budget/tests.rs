@@ -9,10 +9,7 @@ use crate::testing::{TestError, milliseconds};
 fn policy() -> RetryPolicy {
     RetryPolicy {
         attempts: 5,
-        backoff: Backoff {
-            cap: milliseconds(5000),
-            ..Backoff::default()
-        },
+        backoff: Backoff { cap: milliseconds(5000), ..Backoff::default() },
         timeout: milliseconds(10_000),
         deadline: milliseconds(60_000),
         margin: milliseconds(1500),
@@ -85,12 +82,7 @@ fn stages_add_up_and_branches_take_the_longest() {
 fn nothing_overflows() {
     let longest = RetryPolicy {
         attempts: u32::MAX,
-        backoff: Backoff {
-            base: Duration::MAX,
-            factor: 1000.0,
-            cap: Duration::MAX,
-            jitter: Duration::MAX,
-        },
+        backoff: Backoff { base: Duration::MAX, factor: 1000.0, cap: Duration::MAX, jitter: Duration::MAX },
         timeout: Duration::MAX,
         deadline: milliseconds(1),
         ..policy()

@@ -189,11 +189,7 @@ async fn keys_whose_window_is_over_are_removed() {
         let _ = idempotent.call(x).await;
         advance(WINDOW / 1000).await;
         assert!(idempotent.keys() <= 1000, "{}", idempotent.keys());
-        assert_eq!(
-            idempotent.keys(),
-            lock(&idempotent.keys).by_age.len(),
-            "both maps have the same keys"
-        );
+        assert_eq!(idempotent.keys(), lock(&idempotent.keys).by_age.len(), "both maps have the same keys");
     }
     advance(WINDOW).await;
     let _ = idempotent.call(1).await;

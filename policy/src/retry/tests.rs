@@ -19,12 +19,7 @@ use crate::{
 fn policy() -> RetryPolicy {
     RetryPolicy {
         attempts: 3,
-        backoff: Backoff {
-            base: milliseconds(50),
-            factor: 2.0,
-            cap: milliseconds(1000),
-            jitter: Duration::ZERO,
-        },
+        backoff: Backoff { base: milliseconds(50), factor: 2.0, cap: milliseconds(1000), jitter: Duration::ZERO },
         timeout: milliseconds(100),
         deadline: milliseconds(1000),
         margin: milliseconds(100),
@@ -137,9 +132,7 @@ async fn an_attempt_after_a_long_wait_has_what_is_left() {
     };
     let outcome = retry(&policy(), &CancellationToken::new(), rng(), call).await;
     assert_eq!(began.elapsed(), policy().budget());
-    let Err(RetryError::DeadlineExceeded { attempts: 2, last, .. }) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Err(RetryError::DeadlineExceeded { attempts: 2, last, .. }) = outcome else { panic!("{outcome:?}") };
     let limit = milliseconds(50);
     assert_eq!(last, Some(AttemptError::TimedOut(TimedOut { limit })));
 }
@@ -236,10 +229,7 @@ async fn cancellation_ends_a_wait_and_beats_the_retry() {
 async fn a_call_that_was_cancelled_before_is_not_begun() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let outcome = retry(&policy(), &cancel, rng(), |_| -> Ready<Result<(), TestError>> {
-        panic!("begun")
-    })
-    .await;
+    let outcome = retry(&policy(), &cancel, rng(), |_| -> Ready<Result<(), TestError>> { panic!("begun") }).await;
     assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 0 }));
 }
 

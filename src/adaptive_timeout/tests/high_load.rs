@@ -75,11 +75,7 @@ fn neither_the_initial_timeout_nor_one_sample_nor_computed_timeouts_of_max_at_wh
     for (answers, expected) in [([1, 49], 50), ([20, 20], 21)] {
         let mut timeout = fresh(short());
         for number in 0..1000 {
-            answer(
-                &mut timeout,
-                milliseconds(answers[number % 2]),
-                milliseconds(number as u64),
-            );
+            answer(&mut timeout, milliseconds(answers[number % 2]), milliseconds(number as u64));
             assert_eq!(timeout.state(), State::Normal);
         }
         assert_eq!(timeout.timeout(), milliseconds(expected));
@@ -102,10 +98,7 @@ fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples
 
 #[test]
 fn as_the_source_has_it_one_computed_maximum_begins_it() {
-    let mut timeout = fresh(Config {
-        alarm_samples: 1,
-        ..short()
-    });
+    let mut timeout = fresh(Config { alarm_samples: 1, ..short() });
     answer(&mut timeout, milliseconds(16), milliseconds(1));
     assert_eq!(timeout.state(), State::Normal, "three times 16 ms");
     answer(&mut timeout, milliseconds(30), milliseconds(2));
@@ -121,10 +114,7 @@ fn of_the_samples_that_begin_it_an_eighth_have_timed_out() {
         (80, 9, State::Normal),
         (80, 10, State::HighLoad),
     ] {
-        let mut timeout = fresh(Config {
-            alarm_samples,
-            ..short()
-        });
+        let mut timeout = fresh(Config { alarm_samples, ..short() });
         for number in 0..alarm_samples {
             if number < failures {
                 time_out(&mut timeout, milliseconds(1));
@@ -138,10 +128,7 @@ fn of_the_samples_that_begin_it_an_eighth_have_timed_out() {
 
 #[test]
 fn the_best_case_is_that_of_the_best_interval_that_kept_the_target_or_as_the_source_has_it_the_minimum() {
-    for (best_case, expected) in [
-        (BestCase::Usual, microseconds_of(3 * 6985)),
-        (BestCase::Minimum, milliseconds(3)),
-    ] {
+    for (best_case, expected) in [(BestCase::Usual, microseconds_of(3 * 6985)), (BestCase::Minimum, milliseconds(3))] {
         let mut timeout = fresh(Config { best_case, ..short() });
         answer(&mut timeout, milliseconds(1), milliseconds(1));
         answer_all(&mut timeout, 399, milliseconds(7), milliseconds(2));

@@ -104,10 +104,7 @@ fn an_interval_lasts_until_its_time_is_over_or_ten_times_enough_samples_have_com
 
 #[test]
 fn as_the_source_has_it_an_interval_ends_and_is_judged_after_fifty_calls_but_not_before_max() {
-    let config = Config {
-        interval_calls: Some(50),
-        ..config()
-    };
+    let config = Config { interval_calls: Some(50), ..config() };
     let mut open = known(3);
     open.fold(&config, &seen(49, 1), 0.0, 2_000_000);
     assert_eq!((open.interval_no, open.k_margin), (0, 3));
@@ -120,17 +117,10 @@ fn as_the_source_has_it_an_interval_ends_and_is_judged_after_fifty_calls_but_not
 
     // One that ends by time has to be as large, or as large as the target needs.
     for (interval_calls, calls, failure_rate) in [(50, 49, None), (50, 50, Some(0.0)), (5000, 200, Some(0.0))] {
-        let config = Config {
-            interval_calls: Some(interval_calls),
-            ..config.clone()
-        };
+        let config = Config { interval_calls: Some(interval_calls), ..config.clone() };
         let mut open = known(3);
         open.fold(&config, &seen(calls, 0), 0.0, 5_000_000);
-        assert_eq!(
-            (open.interval_no, open.failure_rate),
-            (1, failure_rate),
-            "{calls} calls"
-        );
+        assert_eq!((open.interval_no, open.failure_rate), (1, failure_rate), "{calls} calls");
     }
 
     // A process reports as soon as it has that many.
@@ -178,11 +168,8 @@ fn a_clock_that_is_set_back_begins_the_interval_anew() {
 fn reports_of_several_processes_add_up_weighed_by_their_samples() {
     let mut known = known(3);
     known.fold(&config(), &seen(100, 0), 0.0, 1_000_000);
-    let slower = Report {
-        smoothed_ns: Some([22_000_000, 4_000_000, 60_000_000]),
-        min_ns: Some(4_000_000),
-        ..seen(50, 5)
-    };
+    let slower =
+        Report { smoothed_ns: Some([22_000_000, 4_000_000, 60_000_000]), min_ns: Some(4_000_000), ..seen(50, 5) };
     known.fold(&config(), &slower, 20.0, 2_000_000);
     assert_eq!((known.responses, known.failures), (150, 5));
     assert_eq!(known.srtt_ns, Some(14_000_000));

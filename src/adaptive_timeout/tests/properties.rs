@@ -20,28 +20,22 @@ fn configs() -> impl Strategy<Value = Config> {
         proptest::option::of(0.0001..0.5),
         1..100_u64,
         1..1000_u32,
-        (
-            prop_oneof![Just(1), Just(32), 1..100_u32],
-            any::<bool>(),
-            proptest::option::of(1..100_u32),
-        ),
+        (prop_oneof![Just(1), Just(32), 1..100_u32], any::<bool>(), proptest::option::of(1..100_u32)),
     )
-        .prop_map(
-            |(max_us, share, slo, longer, k_margin, (alarm_samples, is_minimum, interval_calls))| {
-                let longest_us = max_us.unwrap_or(60_000_000);
-                Config {
-                    max: max_us.map(microseconds_of),
-                    min: microseconds_of(longest_us * share / 100),
-                    slo,
-                    interval: microseconds_of(longest_us + longer),
-                    k_margin,
-                    alarm_samples,
-                    best_case: if is_minimum { BestCase::Minimum } else { BestCase::Usual },
-                    interval_calls,
-                    ..Config::default()
-                }
-            },
-        )
+        .prop_map(|(max_us, share, slo, longer, k_margin, (alarm_samples, is_minimum, interval_calls))| {
+            let longest_us = max_us.unwrap_or(60_000_000);
+            Config {
+                max: max_us.map(microseconds_of),
+                min: microseconds_of(longest_us * share / 100),
+                slo,
+                interval: microseconds_of(longest_us + longer),
+                k_margin,
+                alarm_samples,
+                best_case: if is_minimum { BestCase::Minimum } else { BestCase::Usual },
+                interval_calls,
+                ..Config::default()
+            }
+        })
 }
 
 fn nanoseconds_of() -> impl Strategy<Value = Option<u64>> {

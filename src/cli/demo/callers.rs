@@ -68,11 +68,7 @@ pub(super) struct Results {
 impl Callers {
     /// Starts the tasks of all callers.
     pub(super) fn start(api: &str, requests: u32) -> Arc<Self> {
-        let callers = Arc::new(Self {
-            expected: requests,
-            calls: Semaphore::new(CALLS),
-            results: Mutex::default(),
-        });
+        let callers = Arc::new(Self { expected: requests, calls: Semaphore::new(CALLS), results: Mutex::default() });
         let client = Client::new();
         let begin = Instant::now();
         for number in 0..requests {
@@ -82,9 +78,7 @@ impl Callers {
                 let before = number.min(one_by_one(requests));
                 tokio::time::sleep_until(begin + Duration::from_secs(1) * before / ARRIVALS).await;
                 if let Err(error) = callers.call(&client, &api, number).await {
-                    lock(&callers.results)
-                        .errors
-                        .push(format!("caller {number}: {error:#}"));
+                    lock(&callers.results).errors.push(format!("caller {number}: {error:#}"));
                 }
             });
         }
@@ -172,10 +166,7 @@ fn retry_after(response: &Response) -> anyhow::Result<Duration> {
     if response.status() == StatusCode::OK {
         return Ok(Duration::ZERO);
     }
-    let header = response
-        .headers()
-        .get(RETRY_AFTER)
-        .context("an answer without Retry-After")?;
+    let header = response.headers().get(RETRY_AFTER).context("an answer without Retry-After")?;
     Ok(Duration::from_secs(header.to_str()?.parse()?))
 }
 

@@ -61,33 +61,22 @@ impl Fleet {
         for number in 1..=3 {
             let name = format!("worker-{number}");
             let mut http = command(&worker, url);
-            http.args([
-                "http", "--name", &name, "--lease", "3s", "--grace", "5s", "--answer", "envelope",
-            ])
-            .args(["--check-url", &format!("{downstream}/check/{{kind}}")])
-            .args(["--send-url", &format!("{downstream}/send/{{kind}}")])
-            .args(["--receipt-url", &format!("{downstream}/receipt/{{kind}}/{{id}}")]);
-            let child = http
-                .stdout(Stdio::null())
-                .spawn()
-                .with_context(|| format!("cannot start {}", worker.display()))?;
+            http.args(["http", "--name", &name, "--lease", "3s", "--grace", "5s", "--answer", "envelope"])
+                .args(["--check-url", &format!("{downstream}/check/{{kind}}")])
+                .args(["--send-url", &format!("{downstream}/send/{{kind}}")])
+                .args(["--receipt-url", &format!("{downstream}/receipt/{{kind}}/{{id}}")]);
+            let child =
+                http.stdout(Stdio::null()).spawn().with_context(|| format!("cannot start {}", worker.display()))?;
             processes.push(Process { name, child });
         }
-        Ok(Self {
-            api,
-            downstream,
-            processes,
-        })
+        Ok(Self { api, downstream, processes })
     }
 
     /// Kills the first worker with SIGKILL: no call is finished, no claim released.
     pub(super) async fn kill_worker(&mut self) -> anyhow::Result<String> {
         let mut worker = self.processes.remove(FIRST_WORKER);
         worker.child.kill().await?;
-        Ok(format!(
-            "{} killed (SIGKILL); its requests come back when its leases run out",
-            worker.name
-        ))
+        Ok(format!("{} killed (SIGKILL); its requests come back when its leases run out", worker.name))
     }
 
     /// Stops the first worker with SIGTERM: it finishes running calls and releases other claims.
@@ -152,10 +141,7 @@ fn command(program: &Path, url: &str) -> Command {
 
 /// Starts a server and waits until it has printed its address.
 async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Process, String)> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {name}"))?;
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {name}"))?;
     let stdout = child.stdout.take().context("no output")?;
     let mut lines = BufReader::new(stdout).lines();
     let listening = tokio::time::timeout(TIME_LIMIT, async {

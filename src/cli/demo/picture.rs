@@ -24,13 +24,7 @@ pub(super) struct Picture {
 
 impl Picture {
     pub(super) fn new() -> Self {
-        Self {
-            live: stdout().is_terminal(),
-            begun: Instant::now(),
-            drawn_lines: 0,
-            drawn_at: None,
-            events: Vec::new(),
-        }
+        Self { live: stdout().is_terminal(), begun: Instant::now(), drawn_lines: 0, drawn_at: None, events: Vec::new() }
     }
 
     /// The pause before the next picture.
@@ -119,11 +113,7 @@ fn by_status(requests: &[RequestCount]) -> impl Iterator<Item = (Status, i64)> {
         let counts = requests.iter().filter(move |count| count.status == status.as_str());
         (status, counts.map(|count| count.requests).sum())
     };
-    Status::ALL
-        .iter()
-        .copied()
-        .map(count_of)
-        .filter(|(_, count)| *count > 0)
+    Status::ALL.iter().copied().map(count_of).filter(|(_, count)| *count > 0)
 }
 
 fn bar(count: i64) -> String {

@@ -39,9 +39,7 @@ impl Story {
     /// The first flip at which it closed, and the next one, at which it opened.
     pub(super) fn closed_and_opened(&self) -> Option<(&GateChange, &GateChange)> {
         let pairs = self.flips.windows(2);
-        pairs
-            .map(|pair| (&pair[0], &pair[1]))
-            .find(|(closed, opened)| closes(closed) && !closes(opened))
+        pairs.map(|pair| (&pair[0], &pair[1])).find(|(closed, opened)| closes(closed) && !closes(opened))
     }
 }
 

@@ -39,13 +39,7 @@ pub(super) async fn reach(store: &Store, callers: &Callers, fleet: &Fleet, story
         .context("cannot read the downstream's counts")?
         .json()
         .await?;
-    Ok(Verdict {
-        expected: callers.expected,
-        results,
-        story,
-        lives,
-        downstream,
-    })
+    Ok(Verdict { expected: callers.expected, results, story, lives, downstream })
 }
 
 impl Verdict {
@@ -69,19 +63,13 @@ impl fmt::Display for Verdict {
         for answer in &results.answers {
             *statuses.entry(&answer.status).or_default() += 1;
         }
-        let statuses: Vec<_> = statuses
-            .iter()
-            .map(|(status, count)| format!("{count} {status}"))
-            .collect();
+        let statuses: Vec<_> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let (answered, statuses) = (results.answers.len(), statuses.join(", "));
         writeln!(f, "\nSummary")?;
         writeln!(f, "  answered        {answered} of {} ({statuses})", self.expected)?;
         writeln!(f, "  estimates       {}", estimates(&results.answers))?;
         let (refused, unavailable) = (results.refused, results.unavailable);
-        writeln!(
-            f,
-            "  refused         {refused} at the closed gate (429), {unavailable} for other reasons (503)"
-        )?;
+        writeln!(f, "  refused         {refused} at the closed gate (429), {unavailable} for other reasons (503)")?;
         let slowest = results.slowest_submission.as_secs_f64();
         writeln!(f, "  submissions     answered within {slowest:.2} s")?;
         writeln!(f, "  gate            {}", self.story)?;
@@ -99,10 +87,6 @@ impl fmt::Display for Verdict {
         for error in results.errors.iter().take(10) {
             writeln!(f, "  error           {error}")?;
         }
-        f.write_str(if self.holds() {
-            "Everything holds."
-        } else {
-            "Something is WRONG."
-        })
+        f.write_str(if self.holds() { "Everything holds." } else { "Something is WRONG." })
     }
 }

@@ -27,11 +27,8 @@ const AT_ONCE: usize = 2;
 pub(super) const CONNECTIONS: u32 = 3;
 
 /// The time that a slice's requests were submitted in: at first, at least, at most.
-const SPAN: (Duration, Duration, Duration) = (
-    Duration::from_secs(60),
-    Duration::from_millis(1),
-    Duration::from_secs(86_400),
-);
+const SPAN: (Duration, Duration, Duration) =
+    (Duration::from_secs(60), Duration::from_millis(1), Duration::from_secs(86_400));
 
 /// How much longer or shorter the next slice may be: it may have more requests than its length suggests.
 const STRETCH: f64 = 8.0;
@@ -166,19 +163,14 @@ impl Findings {
 
     /// How long the next step may take; none when the time is over.
     fn time_left(&self) -> Option<Duration> {
-        let left = self
-            .until
-            .map_or(STEP_LIMIT, |until| until.saturating_duration_since(Instant::now()));
+        let left = self.until.map_or(STEP_LIMIT, |until| until.saturating_duration_since(Instant::now()));
         (!left.is_zero()).then_some(left.min(STEP_LIMIT))
     }
 
     /// Prints progress on stderr at intervals.
     fn progress(&mut self, examined: &str) {
         if self.progress_at.elapsed() >= PROGRESS_EVERY {
-            print_err(format_args!(
-                "{:>3.0} s: {examined}",
-                self.began.elapsed().as_secs_f64()
-            ));
+            print_err(format_args!("{:>3.0} s: {examined}", self.began.elapsed().as_secs_f64()));
             self.progress_at = Instant::now();
         }
     }
@@ -283,11 +275,7 @@ impl Findings {
         if !self.all_read {
             let back_to = self.back_to.and_then(submitted_at);
             let back_to = back_to.map_or_else(String::new, |at| format!(", back to {}", time(at)));
-            outln!(
-                "read: the newest {} of about {} requests{back_to}",
-                self.read,
-                self.requests
-            );
+            outln!("read: the newest {} of about {} requests{back_to}", self.read, self.requests);
         }
         if !self.unfinished.is_empty() {
             outln!("not examined, or not to the end: {}", self.unfinished.join(", "));

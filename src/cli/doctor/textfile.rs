@@ -33,10 +33,7 @@ fn metrics(findings: &Findings, ended: DateTime<Utc>) -> String {
     .to_owned();
     for (invariant, violations) in findings.counts() {
         // Names of invariants are in snake case, so nothing is escaped.
-        let _ = writeln!(
-            text,
-            "tidegate_doctor_violations{{invariant=\"{invariant}\"}} {violations}"
-        );
+        let _ = writeln!(text, "tidegate_doctor_violations{{invariant=\"{invariant}\"}} {violations}");
     }
     let _ = write!(
         text,

@@ -27,10 +27,7 @@ pub(super) async fn for_leases(store: &Store, kind: Option<&str>, limit: Duratio
     let until = live.iter().map(|sends| sends.until).max();
     for (place, sends) in live.iter().enumerate() {
         if place == 0 {
-            print_err(format_args!(
-                "waiting for the leases of requests in flight, {} s at most:",
-                sends.seconds
-            ));
+            print_err(format_args!("waiting for the leases of requests in flight, {} s at most:", sends.seconds));
         }
         if place == SHOWN {
             print_err(format_args!("  … and {} more workers", live.len() - SHOWN));

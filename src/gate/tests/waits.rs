@@ -6,11 +6,7 @@ use super::*;
 
 /// The first Retry-After of a closed gate with other values.
 async fn first_wait(change: impl FnOnce(&mut GateRow)) -> u64 {
-    copy_of(with(closed(1), change))
-        .await
-        .refuse("direct", None)
-        .unwrap()
-        .seconds
+    copy_of(with(closed(1), change)).await.refuse("direct", None).unwrap().seconds
 }
 
 #[tokio::test(start_paused = true)]
@@ -20,12 +16,9 @@ async fn the_wait_ends_when_the_gate_opens() {
     for (depth, seconds) in [(365, 42), (366, 43), (15, 1), (1_000_000, 300)] {
         assert_eq!(first_wait(|gate| gate.depth = depth).await, seconds, "{depth}");
     }
-    for (rate, depth, seconds) in [
-        (None, 1000, 1),
-        (Some(0.0), 1000, 300),
-        (Some(0.0), 15, 1),
-        (Some(f64::NAN), 1000, 1),
-    ] {
+    for (rate, depth, seconds) in
+        [(None, 1000, 1), (Some(0.0), 1000, 300), (Some(0.0), 15, 1), (Some(f64::NAN), 1000, 1)]
+    {
         let wait = first_wait(|gate| (gate.drain_rate, gate.depth) = (rate, depth)).await;
         assert_eq!(wait, seconds, "{rate:?}, {depth}");
     }
@@ -143,8 +136,5 @@ fn an_open_gate_has_the_room_below_its_mark_and_a_closed_one_has_none() {
     for rate in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
         assert_eq!(at(rate).seconds_to_drain(1), None);
     }
-    assert_eq!(
-        at(Some(f64::MIN_POSITIVE)).seconds_to_drain(1),
-        Some(999_999_999_999_999)
-    );
+    assert_eq!(at(Some(f64::MIN_POSITIVE)).seconds_to_drain(1), Some(999_999_999_999_999));
 }

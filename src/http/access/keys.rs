@@ -81,12 +81,7 @@ pub(super) struct Keys {
 impl KnownKeys {
     /// The keys of this store; `required` when calls need one even though none exists.
     pub(super) fn new(store: Store, required: bool) -> Self {
-        Self {
-            store,
-            state: Mutex::default(),
-            reading: tokio::sync::Mutex::default(),
-            required: required.into(),
-        }
+        Self { store, state: Mutex::default(), reading: tokio::sync::Mutex::default(), required: required.into() }
     }
 
     /// The keys; `None` when calls need none. They are at most a second old; with `accepts_old`, of any age when they
@@ -124,9 +119,7 @@ impl KnownKeys {
                 None => keys.read().await,
             }
         });
-        reading
-            .await
-            .unwrap_or_else(|_| unavailable("reading the keys panicked"))
+        reading.await.unwrap_or_else(|_| unavailable("reading the keys panicked"))
     }
 
     async fn read(&self) -> Reading {
@@ -152,11 +145,9 @@ impl KnownKeys {
 
     async fn read_since(&self, before: Option<&Keys>, began: Instant) -> Result<Keys, StoreError> {
         let mut keys = match before {
-            Some(before) if before.read_whole_at.elapsed() < WHOLE_EVERY => Keys {
-                by_id: Arc::clone(&before.by_id),
-                began,
-                ..*before
-            },
+            Some(before) if before.read_whole_at.elapsed() < WHOLE_EVERY => {
+                Keys { by_id: Arc::clone(&before.by_id), began, ..*before }
+            }
             _ => Keys::none(began),
         };
         loop {
@@ -180,12 +171,7 @@ fn unavailable(reason: &str) -> Reading {
 impl Keys {
     /// Before the first key is read.
     fn none(began: Instant) -> Self {
-        Self {
-            by_id: Arc::default(),
-            version: 0,
-            read_whole_at: began,
-            began,
-        }
+        Self { by_id: Arc::default(), version: 0, read_whole_at: began, began }
     }
 
     /// The key of this id, revoked or not.
@@ -219,18 +205,13 @@ mod tests {
     fn a_copy_is_used_for_a_second_from_the_beginning_of_its_reading_and_a_failure_for_a_moment() {
         let copy = read_before(Duration::ZERO);
         let after = |ms| copy.began + Duration::from_millis(ms);
-        let read = State {
-            copy: Some(Arc::clone(&copy)),
-            failure: None,
-        };
+        let read = State { copy: Some(Arc::clone(&copy)), failure: None };
         let is_usable = |state: &State, now_ms| state.usable(after(now_ms), after(now_ms)).is_some();
 
         assert!(is_usable(&read, 999) && !is_usable(&read, 1000) && !is_usable(&read, 1500));
 
-        let failed = State {
-            failure: Some((after(1500), Arc::new(StoreError::Unavailable("on purpose".to_owned())))),
-            ..read
-        };
+        let failed =
+            State { failure: Some((after(1500), Arc::new(StoreError::Unavailable("on purpose".to_owned())))), ..read };
         assert!(failed.usable(after(1500), after(1599)).unwrap().is_err());
         assert!(!is_usable(&failed, 1600));
     }

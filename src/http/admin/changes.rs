@@ -49,9 +49,8 @@ const EVERYWHERE: [&str; 7] = [
 
 impl PartialSchema for Changes {
     fn schema() -> RefOr<Schema> {
-        let known = EVERYWHERE.iter().fold(ObjectBuilder::new(), |object, name| {
-            object.property(*name, SettingValue::schema())
-        });
+        let known =
+            EVERYWHERE.iter().fold(ObjectBuilder::new(), |object, name| object.property(*name, SettingValue::schema()));
         known
             .description(Some(
                 "Settings by their documented names; those of queues and kinds are called such as `tx.per_seconds`",

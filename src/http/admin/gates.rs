@@ -83,10 +83,8 @@ pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializ
 /// A whole number. JSON does not distinguish 200 from 200.0, so both are accepted.
 pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
     let number = Number::deserialize(deserializer)?;
-    let exact = number
-        .as_f64()
-        .filter(|value| value.fract() == 0.0)
-        .and_then(|value| format!("{value:.0}").parse().ok());
+    let exact =
+        number.as_f64().filter(|value| value.fract() == 0.0).and_then(|value| format!("{value:.0}").parse().ok());
     exact.ok_or_else(|| D::Error::custom(format!("{number} is not a whole number of 32 bits")))
 }
 
@@ -107,11 +105,8 @@ impl GateMarks {
     /// Sets the marks of an existing gate; answers with the gate as it is afterwards.
     pub(super) async fn set(&self, store: &Store, path: &impl GatePath) -> Answer<MarkedGate> {
         let gate = find(store, path).await?.name;
-        let marks = QuotaMarks {
-            high_water: self.high_water,
-            low_water: self.low_water,
-            mode: self.mode.map(Mode::word),
-        };
+        let marks =
+            QuotaMarks { high_water: self.high_water, low_water: self.low_water, mode: self.mode.map(Mode::word) };
         let changed = store.gate_set(&gate, marks).await?;
         let gate = find(store, path).await?;
         Ok(JsonAnswer(MarkedGate { gate, changed }))

@@ -191,11 +191,7 @@ pub(super) async fn remove_kind(
     KindName { kind }: KindName,
     query: RemovalQuery,
 ) -> Answer<KindRemoval> {
-    let with = KindRemove {
-        drain: query.drain,
-        requests: query.requests,
-        queues: query.queues,
-    };
+    let with = KindRemove { drain: query.drain, requests: query.requests, queues: query.queues };
     Ok(JsonAnswer(store.kind_remove(&kind, with).await?))
 }
 

@@ -222,10 +222,7 @@ pub(super) async fn redrive_requests(
     };
     let done = store.redrive(&step, asked.cursor).await?;
     let mut new_ids = done.new_ids.into_iter();
-    let requests = done.ids.into_iter().map(|job_id| RedrivenRequest {
-        job_id,
-        redriven_as: new_ids.next(),
-    });
+    let requests = done.ids.into_iter().map(|job_id| RedrivenRequest { job_id, redriven_as: new_ids.next() });
     let requests = requests.collect();
     let unfit = done.unfit_ids.into_iter().zip(done.unfit_reasons);
     let unfit = unfit.map(|(job_id, reason)| UnfitRequest { job_id, reason }).collect();

@@ -104,11 +104,7 @@ async fn set(store: &Store, path: QueuePath, paused: bool) -> Answer<PausedQueue
         Err(StoreError::UnknownQueue(_)) => return Err(path.unknown()),
         paused => paused?,
     };
-    Ok(Json(PausedQueue {
-        queue: path.queue,
-        paused,
-        changed: !changed.is_empty(),
-    }))
+    Ok(Json(PausedQueue { queue: path.queue, paused, changed: !changed.is_empty() }))
 }
 
 fn stages() -> RefOr<Schema> {

@@ -55,11 +55,8 @@ pub(super) async fn put_quota(
     path: QuotaPath,
     Json(quota): Json<Quota>,
 ) -> Answer<ForcedGate> {
-    let marks = QuotaMarks {
-        high_water: Some(quota.high_water),
-        low_water: quota.low_water,
-        mode: quota.mode.map(Mode::word),
-    };
+    let marks =
+        QuotaMarks { high_water: Some(quota.high_water), low_water: quota.low_water, mode: quota.mode.map(Mode::word) };
     let changed = store.quota_set(&path.watched(), marks).await?;
     let gate = find(&store, &path).await?;
     Ok(JsonAnswer(ForcedGate { gate, changed }))

@@ -65,10 +65,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
-        let mut page = PageQuery {
-            limit: LIMIT_DEFAULT,
-            ..PageQuery::default()
-        };
+        let mut page = PageQuery { limit: LIMIT_DEFAULT, ..PageQuery::default() };
         let mut names = HashSet::new();
         for (name, value) in &pairs {
             if value.contains('\0') {

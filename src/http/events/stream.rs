@@ -67,11 +67,7 @@ impl EventStream {
     ) -> impl Stream<Item = Result<Event, axum::Error>> + use<> {
         // A reader that has the state gets only the other changes.
         let known = known.filter(|known| *known == progress.transition_no);
-        let last_sent = known.map(|transition_no| LastSent {
-            transition_no,
-            position: None,
-            eta_seconds: None,
-        });
+        let last_sent = known.map(|transition_no| LastSent { transition_no, position: None, eta_seconds: None });
         let mut stream = Self {
             id: progress.outlook.id,
             waiter,
@@ -154,11 +150,7 @@ impl EventStream {
         }
         let position = outlook.position;
         let eta_seconds = outlook.eta.map(|eta| eta.retry_after);
-        let now = LastSent {
-            transition_no,
-            position,
-            eta_seconds,
-        };
+        let now = LastSent { transition_no, position, eta_seconds };
         match self.last_sent.replace(now) {
             Some(sent) if sent == now => {}
             Some(sent) if sent.transition_no == transition_no && sent.position != position => {

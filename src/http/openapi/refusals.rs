@@ -111,10 +111,7 @@ impl<T: Refusing> IntoResponses for Refusals<T> {
                 classes.push(class);
             }
         }
-        by_status
-            .into_iter()
-            .map(|(status, classes)| (status.to_string(), RefOr::T(refusal(&classes))))
-            .collect()
+        by_status.into_iter().map(|(status, classes)| (status.to_string(), RefOr::T(refusal(&classes)))).collect()
     }
 }
 
@@ -135,9 +132,7 @@ fn refusal(classes: &[&'static Class]) -> Response {
 /// The schemas of the classes, each with a name of its own: that of its type in a generated client.
 pub(in crate::http) fn schemas() -> impl Iterator<Item = (String, RefOr<Schema>)> {
     ALL.iter().map(|class| {
-        let own = ObjectBuilder::new()
-            .property("code", words([class.code]))
-            .required("code");
+        let own = ObjectBuilder::new().property("code", words([class.code])).required("code");
         let own = match class.retry_after {
             Some(_) => own.required("retry_after_seconds"),
             None => own,
@@ -149,9 +144,6 @@ pub(in crate::http) fn schemas() -> impl Iterator<Item = (String, RefOr<Schema>)
 
 /// `GateClosedProblem` for `gate_closed`.
 fn schema_name(class: &Class) -> String {
-    let words = class
-        .code
-        .split('_')
-        .map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    let words = class.code.split('_').map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
     words.chain(["Problem".to_owned()]).collect()
 }

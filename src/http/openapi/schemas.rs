@@ -25,10 +25,7 @@ impl ToSchema for Status {
 
 /// One of these words.
 pub(in crate::http) fn words(words: impl IntoIterator<Item = impl Into<Value>>) -> RefOr<Schema> {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(words))
-        .into()
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
 }
 
 /// The public status of a request that is under way.
@@ -161,11 +158,7 @@ impl PartialSchema for Payloads {
         // A list of all types but null is no type in generated clients.
         let not_null = Extensions::from_iter([("not", json!({"type": "null"}))]);
         ArrayBuilder::new()
-            .items(
-                ObjectBuilder::new()
-                    .schema_type(SchemaType::AnyValue)
-                    .extensions(Some(not_null)),
-            )
+            .items(ObjectBuilder::new().schema_type(SchemaType::AnyValue).extensions(Some(not_null)))
             .min_items(Some(1))
             .max_items(Some(10_000))
             .into()

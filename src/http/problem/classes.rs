@@ -19,13 +19,7 @@ pub(in crate::http) struct Class {
 impl Class {
     /// The caller has to change something.
     const fn refused(status: StatusCode, code: &'static str, title: &'static str) -> Self {
-        Self {
-            status,
-            code,
-            title,
-            retryable: false,
-            retry_after: None,
-        }
+        Self { status, code, title, retryable: false, retry_after: None }
     }
 
     /// The same call may succeed later.

@@ -42,10 +42,7 @@ impl Exporter {
                 Form::Histogram(_) => recorder.describe_histogram(name, None, metric.help.into()),
             }
         }
-        Self {
-            recorder,
-            upkeep_due: Instant::now().into(),
-        }
+        Self { recorder, upkeep_due: Instant::now().into() }
     }
 
     pub(super) fn upkeep(&self) {
@@ -71,9 +68,7 @@ impl Metrics {
 
     /// With a recorder of their own, without any value.
     pub(crate) fn empty() -> Self {
-        Self {
-            exporter: Some(Arc::new(Exporter::new())),
-        }
+        Self { exporter: Some(Arc::new(Exporter::new())) }
     }
 
     /// Makes their recorder that of the program: what other crates count with the crate `metrics` is rendered, too.

@@ -35,10 +35,7 @@ impl Overview {
     /// Over this database.
     #[must_use]
     pub fn new(store: &Store) -> Self {
-        Self {
-            store: store.clone().with_time_limit(PATIENCE),
-            last: Mutex::default(),
-        }
+        Self { store: store.clone().with_time_limit(PATIENCE), last: Mutex::default() }
     }
 
     /// The metrics, as text. Concurrent callers share one reading.
@@ -51,9 +48,7 @@ impl Overview {
         }
         let began = Instant::now();
         let read = tokio::time::timeout(PATIENCE, self.read());
-        let read = read
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned())));
+        let read = read.await.unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned())));
         let text = read.unwrap_or_else(|error| {
             tracing::debug!(%error, "failed to read the database's metrics");
             let metrics = Metrics::empty();
@@ -97,11 +92,9 @@ impl Overview {
             metrics.set(&CONTRADICTED, &labels, unresolved.contradicted as f64);
         }
         let webhooks = self.store.webhook_counts().await?;
-        for (state, count) in [
-            ("waiting", webhooks.waiting),
-            ("under_way", webhooks.under_way),
-            ("failed", webhooks.failed),
-        ] {
+        for (state, count) in
+            [("waiting", webhooks.waiting), ("under_way", webhooks.under_way), ("failed", webhooks.failed)]
+        {
             metrics.set(&WEBHOOKS, &[("state", state)], count as f64);
         }
         metrics.set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
@@ -134,11 +127,7 @@ fn set_queue(metrics: &Metrics, queue: &QueueOverview) {
     for kind in &queue.unserved {
         metrics.set(&QUEUE_UNSERVED, &[name, ("kind", kind)], 1.0);
     }
-    for (window, rate) in [
-        ("10s", queue.per_second_10s),
-        ("1m", queue.per_second_1m),
-        ("5m", queue.per_second_5m),
-    ] {
+    for (window, rate) in [("10s", queue.per_second_10s), ("1m", queue.per_second_1m), ("5m", queue.per_second_5m)] {
         metrics.set(&QUEUE_DRAIN_RATE, &[name, ("window", window)], rate);
     }
 }

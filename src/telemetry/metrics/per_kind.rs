@@ -25,12 +25,7 @@ impl PerKind {
     /// A metric with a kind and one of these words as its labels.
     #[must_use]
     pub fn new(metrics: Metrics, metric: &'static Metric, words: &'static [&'static str]) -> Self {
-        let per_kind = Self {
-            metrics,
-            metric,
-            words,
-            known: RwLock::default(),
-        };
+        let per_kind = Self { metrics, metric, words, known: RwLock::default() };
         per_kind.add(UNKNOWN);
         per_kind
     }

@@ -84,15 +84,7 @@ pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result
 pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<Outcome, Outcome> {
     match caught(async { stage.send(request).await }).await {
         Ok(Sent::Receipt(receipt)) => Ok(Outcome::Receipt(receipt)),
-        Ok(Sent::Retry {
-            error,
-            after,
-            may_have_left,
-        }) => Err(Outcome::Retry(Retry {
-            error,
-            after,
-            may_have_left,
-        })),
+        Ok(Sent::Retry { error, after, may_have_left }) => Err(Outcome::Retry(Retry { error, after, may_have_left })),
         Ok(Sent::Rejected(error)) => Ok(Outcome::Rejected(error)),
         Err(panic) => Err(Outcome::retry(panic)),
     }
@@ -101,13 +93,11 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
 /// Searches for the receipt of an earlier send.
 pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Found, Outcome> {
     let found = caught(async { stage.find_receipt(request).await }).await;
-    found
-        .and_then(|found| found)
-        .map_err(|error| match error.code.as_str() {
-            // It was found, and would be as long the next time.
-            "unstorable_response" => Outcome::Rejected(error),
-            _ => Outcome::unsent(not_known(error)),
-        })
+    found.and_then(|found| found).map_err(|error| match error.code.as_str() {
+        // It was found, and would be as long the next time.
+        "unstorable_response" => Outcome::Rejected(error),
+        _ => Outcome::unsent(not_known(error)),
+    })
 }
 
 /// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as
@@ -117,9 +107,6 @@ fn not_known(error: RequestError) -> RequestError {
     if !error.code.starts_with("http_4") || throttled.contains(&error.code.as_str()) {
         return error;
     }
-    let message = format!(
-        "the search for the receipt was refused ({}): {}",
-        error.code, error.message
-    );
+    let message = format!("the search for the receipt was refused ({}): {}", error.code, error.message);
     RequestError::new("receipt_not_known", message, true)
 }

@@ -31,10 +31,8 @@ impl Beat {
                 sleep(BEAT).await;
                 let late = began.elapsed().saturating_sub(BEAT);
                 if late > LATE {
-                    let stall = Stall {
-                        at_us: now_us(),
-                        length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX),
-                    };
+                    let stall =
+                        Stall { at_us: now_us(), length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX) };
                     noted.lock().unwrap_or_else(PoisonError::into_inner).push(stall);
                 }
             }

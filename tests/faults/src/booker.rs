@@ -39,10 +39,7 @@ impl Booker {
         let stop = shutdown::on_signal()?;
         let pool = database::connect(&self.database_url, &PoolSettings::default()).await?;
         let stage = Stage {
-            client: reqwest::Client::builder()
-                .no_proxy()
-                .connect_timeout(Duration::from_secs(1))
-                .build()?,
+            client: reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(1)).build()?,
             downstream: self.downstream,
         };
         let options = WorkerOptions {
@@ -54,9 +51,8 @@ impl Booker {
             ..WorkerOptions::default()
         };
         let _ = writeln!(std::io::stdout(), "working");
-        let stages = Stages::new()
-            .transact_with_effect("booking", stage.clone())
-            .transact_with_effect("hedged_booking", stage);
+        let stages =
+            Stages::new().transact_with_effect("booking", stage.clone()).transact_with_effect("hedged_booking", stage);
         worker::run(Store::new(pool), stages, options, stop).await?;
         Ok(())
     }
@@ -71,11 +67,7 @@ struct Stage {
 impl Stage {
     async fn answer(&self, call: reqwest::RequestBuilder) -> Result<(u16, Value), RequestError> {
         let told = |error: reqwest::Error| {
-            let code = if error.is_connect() {
-                "connect"
-            } else {
-                "connection_lost"
-            };
+            let code = if error.is_connect() { "connect" } else { "connection_lost" };
             RequestError::new(code, error.without_url().to_string(), true)
         };
         let answer = call.send().await.map_err(told)?;
@@ -85,10 +77,7 @@ impl Stage {
 }
 
 fn receipt(body: &Value) -> Receipt {
-    Receipt {
-        reference: None,
-        response: body.get("response").cloned().map(JsonText::from),
-    }
+    Receipt { reference: None, response: body.get("response").cloned().map(JsonText::from) }
 }
 
 impl Transact for Stage {
@@ -110,11 +99,7 @@ impl Transact for Stage {
                 after: None,
                 may_have_left: true,
             },
-            Err(error) => Sent::Retry {
-                may_have_left: error.code != "connect",
-                error,
-                after: None,
-            },
+            Err(error) => Sent::Retry { may_have_left: error.code != "connect", error, after: None },
         }
     }
 
@@ -123,11 +108,7 @@ impl Transact for Stage {
         match self.answer(self.client.get(url)).await? {
             (200 | 202, body) => Ok(Found::Receipt(receipt(&body))),
             (404, _) => Ok(Found::Nothing),
-            (status, _) => Err(RequestError::new(
-                format!("http_{status}"),
-                "the downstream fails",
-                true,
-            )),
+            (status, _) => Err(RequestError::new(format!("http_{status}"), "the downstream fails", true)),
         }
     }
 }

@@ -46,11 +46,7 @@ pub struct Check {
 
 impl Check {
     fn of(rule: &'static str) -> Self {
-        Self {
-            rule,
-            examined: 0,
-            violations: Vec::new(),
-        }
+        Self { rule, examined: 0, violations: Vec::new() }
     }
 
     fn examine(&mut self) {
@@ -58,10 +54,7 @@ impl Check {
     }
 
     fn violated(&mut self, id: impl Into<Option<Uuid>>, what: impl Into<String>) {
-        self.violations.push(Violation {
-            id: id.into(),
-            what: what.into(),
-        });
+        self.violations.push(Violation { id: id.into(), what: what.into() });
     }
 }
 
@@ -85,10 +78,7 @@ impl Verdict {
     /// The violations of one rule.
     #[must_use]
     pub fn of(&self, rule: &str) -> &[Violation] {
-        self.0
-            .iter()
-            .find(|check| check.rule == rule)
-            .map_or(&[], |check| &check.violations)
+        self.0.iter().find(|check| check.rule == rule).map_or(&[], |check| &check.violations)
     }
 }
 
@@ -157,10 +147,7 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
         }
         for event in &life.events {
             let from = event.from.as_deref().unwrap_or("(entry)");
-            told.push((
-                event.at_us,
-                format!("{} {from} → {} ({})", event.number, event.to, event.cause),
-            ));
+            told.push((event.at_us, format!("{} {from} → {} ({})", event.number, event.to, event.cause)));
         }
     } else {
         head.push_str(": no such row");
@@ -174,11 +161,7 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
     for entry in evidence.told.iter().filter(|told| told.id == id) {
         let _ = write!(head, "\n      told: {}, executed {:?}", entry.state, entry.executed);
     }
-    for (old, copy) in evidence
-        .redriven
-        .iter()
-        .filter(|(old, copy)| [**old, **copy].contains(&id))
-    {
+    for (old, copy) in evidence.redriven.iter().filter(|(old, copy)| [**old, **copy].contains(&id)) {
         let _ = write!(head, "\n      {old} was redriven as {copy}");
     }
     for cancel in evidence.cancels.iter().filter(|cancel| cancel.id == id) {

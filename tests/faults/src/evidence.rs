@@ -140,12 +140,7 @@ impl QuotaCount {
     /// A count of this quota.
     #[must_use]
     pub fn of(quota: &Quota, at_us: i64, live: i64) -> Self {
-        Self {
-            gate: quota.gate.to_owned(),
-            at_us,
-            live,
-            high_water: quota.high_water.into(),
-        }
+        Self { gate: quota.gate.to_owned(), at_us, live, high_water: quota.high_water.into() }
     }
 }
 
@@ -352,9 +347,7 @@ impl Evidence {
     /// When the database cannot be read.
     pub async fn read_database(&mut self, session: &mut PgConnection) -> anyhow::Result<()> {
         let mut words = Words::default();
-        sqlx::raw_sql("begin isolation level repeatable read, read only")
-            .execute(&mut *session)
-            .await?;
+        sqlx::raw_sql("begin isolation level repeatable read, read only").execute(&mut *session).await?;
         let now = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint";
         self.read_us = sqlx::query_scalar(now).fetch_one(&mut *session).await?;
         let days: Vec<String> = sqlx::query_scalar(
@@ -431,9 +424,8 @@ impl Evidence {
             life.events.sort_by_key(|event| event.number);
         }
 
-        let queues: Vec<String> = sqlx::query_scalar("select name from tidegate.queue order by 1")
-            .fetch_all(&mut *session)
-            .await?;
+        let queues: Vec<String> =
+            sqlx::query_scalar("select name from tidegate.queue order by 1").fetch_all(&mut *session).await?;
         for queue in queues {
             let count = format!(
                 "select (select count(*) from pgmq.\"q_{queue}\")
@@ -482,9 +474,8 @@ impl Evidence {
                 self.resubmitted.insert(id);
             }
         }
-        let may_repeat: Vec<Uuid> = sqlx::query_scalar("select request_id from public.repeated")
-            .fetch_all(&mut *session)
-            .await?;
+        let may_repeat: Vec<Uuid> =
+            sqlx::query_scalar("select request_id from public.repeated").fetch_all(&mut *session).await?;
         self.may_repeat.extend(may_repeat);
         let repeatable: Vec<String> =
             sqlx::query_scalar("select name from tidegate.kind where key_after_unknown = 'free'")
@@ -497,10 +488,7 @@ impl Evidence {
              where g.queue is null",
         );
         for row in quotas.fetch_all(&mut *session).await? {
-            let quota = QuotaAtRest {
-                state: row.get("state"),
-                counted: row.get("counted"),
-            };
+            let quota = QuotaAtRest { state: row.get("state"), counted: row.get("counted") };
             self.quotas.insert(row.get("name"), quota);
         }
         let keyed: Vec<Uuid> =

@@ -118,17 +118,9 @@ impl Fleet {
         let receiver_log = directory.join("receiver.jsonl");
         let receives = |listen: &str| {
             let log = receiver_log.to_string_lossy();
-            ["receiver", "--listen", listen, "--event-log", &log]
-                .map(str::to_owned)
-                .to_vec()
+            ["receiver", "--listen", listen, "--event-log", &log].map(str::to_owned).to_vec()
         };
-        let start = Unit::start(
-            "receiver",
-            &programs.faults,
-            receives("127.0.0.1:0"),
-            network().await?,
-            &logs,
-        );
+        let start = Unit::start("receiver", &programs.faults, receives("127.0.0.1:0"), network().await?, &logs);
         let (receiver, said) = start.await?;
         let receiver_address = address_in(&said)?;
         let receiver = receiver.with_arguments(receives(&receiver_address.to_string()));
@@ -196,9 +188,7 @@ impl Fleet {
         let mut bookers = Vec::new();
         for number in 1..=2 {
             let name = format!("booker-{number}");
-            let arguments = ["booker", "--name", &name, "--downstream", &service]
-                .map(str::to_owned)
-                .to_vec();
+            let arguments = ["booker", "--name", &name, "--downstream", &service].map(str::to_owned).to_vec();
             let (booker, _) = Unit::start(&name, &programs.faults, arguments, network().await?, &logs).await?;
             bookers.push(booker);
         }
@@ -292,11 +282,7 @@ fn foreign(programs: &Programs, downstream: SocketAddr) -> anyhow::Result<[(&'st
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let installed = programs.faults.with_file_name("../foreign_workers");
     let typescript = installed.join("typescript/dist/http_stages.js");
-    anyhow::ensure!(
-        typescript.exists(),
-        "{} is missing: run tests/foreign_workers/prepare",
-        typescript.display()
-    );
+    anyhow::ensure!(typescript.exists(), "{} is missing: run tests/foreign_workers/prepare", typescript.display());
     let command = |name, program: PathBuf, script: PathBuf| {
         let options = serde_json::json!({
             "name": name,
@@ -316,10 +302,7 @@ fn foreign(programs: &Programs, downstream: SocketAddr) -> anyhow::Result<[(&'st
         (name, arguments.to_vec())
     };
     let python = sources.join("tests/foreign_workers/http_stages.py");
-    Ok([
-        command("python", installed.join("venv/bin/python"), python),
-        command("typescript", "node".into(), typescript),
-    ])
+    Ok([command("python", installed.join("venv/bin/python"), python), command("typescript", "node".into(), typescript)])
 }
 
 /// The address in a server's first line.

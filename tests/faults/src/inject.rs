@@ -183,13 +183,7 @@ impl Injector {
     /// An injector for this fleet.
     #[must_use]
     pub fn new(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>, standby: Option<Server>) -> Self {
-        Self {
-            fleet,
-            load,
-            journal,
-            database: Mutex::default(),
-            standby,
-        }
+        Self { fleet, load, journal, database: Mutex::default(), standby }
     }
 
     /// Injects faults for as long and as often as the options say, until `stop`; returns when all are over.
@@ -232,11 +226,7 @@ impl Injector {
     }
 
     async fn inject(&self, fault: Fault, seed: u64) {
-        let _alone = if is_alone(fault) {
-            Some(self.database.lock().await)
-        } else {
-            None
-        };
+        let _alone = if is_alone(fault) { Some(self.database.lock().await) } else { None };
         let mut random = StdRng::seed_from_u64(seed);
         let random = &mut random;
         let sort = fault.sort();
@@ -290,16 +280,11 @@ impl Injector {
                 let time = seconds(random, 0.5..5.0);
                 self.lose_the_downstream(sort, time, Flow::Refused).await
             }
-            Fault::DownstreamAway => {
-                self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, Flow::Refused)
-                    .await
-            }
+            Fault::DownstreamAway => self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, Flow::Refused).await,
             Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
-                let running = self
-                    .journal
-                    .inject("duplicate_storm", &format!("{count} submissions of one key"));
+                let running = self.journal.inject("duplicate_storm", &format!("{count} submissions of one key"));
                 load::storm(&self.load, count, random.random()).await;
                 self.journal.over(&running);
                 Ok(())
@@ -313,8 +298,7 @@ impl Injector {
         };
         if let Err(error) = done {
             // Another fault may have been in the way of this one.
-            self.journal
-                .say(&format!("{fault:?} was not injected as it was meant: {error:#}"));
+            self.journal.say(&format!("{fault:?} was not injected as it was meant: {error:#}"));
         }
     }
 }

@@ -38,10 +38,7 @@ pub struct Journal {
 
 impl Default for Journal {
     fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            pages: Mutex::default(),
-        }
+        Self { began: Instant::now(), pages: Mutex::default() }
     }
 }
 
@@ -62,11 +59,7 @@ impl Journal {
         let number = {
             let mut pages = self.pages();
             *pages.counts.entry(sort).or_default() += 1;
-            pages.disturbances.push(Disturbance {
-                sort,
-                from_us: now_us(),
-                to_us: i64::MAX,
-            });
+            pages.disturbances.push(Disturbance { sort, from_us: now_us(), to_us: i64::MAX });
             pages.disturbances.len()
         };
         self.say(&format!("fault {number:3} {sort}: {what}"));

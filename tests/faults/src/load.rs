@@ -211,11 +211,7 @@ impl Load {
                 return;
             }
             // Some callers repeat it at once, within the window of its key however short that is.
-            let times = if submission.key.is_some() && random.random_bool(0.05) {
-                2
-            } else {
-                1
-            };
+            let times = if submission.key.is_some() && random.random_bool(0.05) { 2 } else { 1 };
             for _ in 0..times {
                 match way {
                     Way::Sql => self.submit_by_sql(&submission, &mut random).await,
@@ -290,15 +286,7 @@ impl Load {
             None if calls_back => Some(Way::Http),
             None => is_batch.then(|| a_way(random)),
         };
-        Submission {
-            kind,
-            key: keyed.then_some(key),
-            payloads,
-            is_batch,
-            way,
-            calls_back,
-            submitter,
-        }
+        Submission { kind, key: keyed.then_some(key), payloads, is_batch, way, calls_back, submitter }
     }
 
     /// Stores the promise for a submission.

@@ -38,21 +38,19 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     // The callers' own connections have only injected faults.
     cli.logs.start("warn,sqlx=error");
-    let done = tokio::runtime::Runtime::new()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| {
-            runtime.block_on(async {
-                match cli.command {
-                    Command::Run(options) => Ok(run::run(options).await?.holds()),
-                    Command::Booker(booker) => booker.run().await.map(|()| true),
-                    Command::Receiver(receiver) => receiver.run().await.map(|()| true),
-                    Command::EmbeddedPostgresKeeper { directory } => {
-                        tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
-                        Ok(true)
-                    }
+    let done = tokio::runtime::Runtime::new().map_err(anyhow::Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            match cli.command {
+                Command::Run(options) => Ok(run::run(options).await?.holds()),
+                Command::Booker(booker) => booker.run().await.map(|()| true),
+                Command::Receiver(receiver) => receiver.run().await.map(|()| true),
+                Command::EmbeddedPostgresKeeper { directory } => {
+                    tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
+                    Ok(true)
                 }
-            })
-        });
+            }
+        })
+    });
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

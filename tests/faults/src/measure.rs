@@ -118,9 +118,8 @@ pub async fn measure(
 async fn submit(session: &mut PgConnection, mark: &str, count: usize) -> anyhow::Result<()> {
     for batch in 0..count.div_ceil(BATCH) {
         let numbers = batch * BATCH..count.min((batch + 1) * BATCH);
-        let payloads: Vec<_> = numbers
-            .map(|number| serde_json::json!({ "mark": format!("{mark}-{number}") }))
-            .collect();
+        let payloads: Vec<_> =
+            numbers.map(|number| serde_json::json!({ "mark": format!("{mark}-{number}") })).collect();
         sqlx::query("select from tidegate.submit_batch(kind => $1, payloads => $2)")
             .bind(KIND)
             .bind(payloads)
@@ -137,11 +136,7 @@ async fn partition<T>(network: &Proxy, journal: &Journal, seed: u64, submitted: 
     let mut random = StdRng::seed_from_u64(seed);
     while !submitted.is_finished() {
         let time = Duration::from_secs_f64(random.random_range(0.2..1.0));
-        let flow = if random.random_bool(0.7) {
-            Flow::Stalled
-        } else {
-            Flow::Refused
-        };
+        let flow = if random.random_bool(0.7) { Flow::Stalled } else { Flow::Refused };
         let running = journal.inject(PARTITIONED, &format!("{flow:?} for {:.1} s", time.as_secs_f64()));
         network.flow(flow);
         sleep(time).await;
@@ -188,10 +183,7 @@ async fn figures(session: &mut PgConnection) -> anyhow::Result<PolicyFigures> {
                 expected_attempts: row.get("expected_attempts"),
             });
         }
-        anyhow::ensure!(
-            Instant::now() < until,
-            "{counted} of {made} calls of {KIND} are counted"
-        );
+        anyhow::ensure!(Instant::now() < until, "{counted} of {made} calls of {KIND} are counted");
         sleep(PAUSE).await;
     }
 }

@@ -72,11 +72,7 @@ impl Proxy {
     pub async fn start(upstream: Upstream) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (state, _) = watch::channel(State {
-            flow: Flow::Open,
-            generation: 0,
-            told: Told::Both,
-        });
+        let (state, _) = watch::channel(State { flow: Flow::Open, generation: 0, told: Told::Both });
         let upstream = Arc::new(Mutex::new(upstream));
         let (shared, states) = (upstream.clone(), state.clone());
         let listening = tokio::spawn(async move {
@@ -90,12 +86,7 @@ impl Proxy {
                 tokio::spawn(carry(caller, upstream, turn, states.subscribe()));
             }
         });
-        Ok(Self {
-            address,
-            state,
-            upstream,
-            listening,
-        })
+        Ok(Self { address, state, upstream, listening })
     }
 
     /// The fate of bytes from now on, in new connections too.

@@ -49,10 +49,7 @@ impl QuotaCounter {
                         Ok(live) => {
                             let of = scene::QUOTAS.iter().zip(live);
                             let of = of.map(|(quota, live)| QuotaCount::of(quota, at_us, live));
-                            counted
-                                .lock()
-                                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                                .extend(of);
+                            counted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(of);
                         }
                         Err(_) => session = None,
                     }

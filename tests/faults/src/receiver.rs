@@ -80,12 +80,8 @@ impl Receiver {
         let log = OpenOptions::new().append(true).create(true).open(&self.event_log)?;
         let listener = TcpListener::bind(self.listen).await?;
         let _ = writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?);
-        let router = Router::new()
-            .route("/{name}", post(receive))
-            .with_state(Arc::new(Mutex::new(log)));
-        axum::serve(listener, router)
-            .with_graceful_shutdown(stop.cancelled_owned())
-            .await?;
+        let router = Router::new().route("/{name}", post(receive)).with_state(Arc::new(Mutex::new(log)));
+        axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?;
         Ok(())
     }
 }
@@ -113,12 +109,7 @@ async fn receive(State(log): State<Arc<Mutex<File>>>, headers: HeaderMap, body: 
     let mut line = serde_json::to_vec(&arrival).unwrap_or_default();
     line.push(b'\n');
     // An answer promises that the line is there.
-    if log
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .write_all(&line)
-        .is_err()
-    {
+    if log.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line).is_err() {
         return StatusCode::INSUFFICIENT_STORAGE.into_response();
     }
     match answer {

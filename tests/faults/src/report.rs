@@ -105,20 +105,13 @@ impl Report {
             seed,
             time,
             injected,
-            requests: requests
-                .into_iter()
-                .map(|((kind, status), count)| (kind, status, count))
-                .collect(),
+            requests: requests.into_iter().map(|((kind, status), count)| (kind, status, count)).collect(),
             settled,
             ledger,
             sends: sends.count() as u64,
             shown,
             removed: evidence.lives.values().filter(|life| life.removed_us.is_some()).count(),
-            unresolved: evidence
-                .lives
-                .values()
-                .filter(|life| &*life.executed == "unknown")
-                .count(),
+            unresolved: evidence.lives.values().filter(|life| &*life.executed == "unknown").count(),
             redriven: evidence.redriven.len(),
             hedges: checker::hedges(evidence).values().map(|(_, hedges)| hedges).sum(),
             opened: evidence.flips.iter().filter(|flip| &*flip.state == "open").count(),
@@ -145,12 +138,7 @@ impl fmt::Display for Report {
             writeln!(f, "{violation}")?;
         }
         let injected: u64 = self.injected.iter().map(|(_, count)| count).sum();
-        writeln!(
-            f,
-            "\nSeed {}: {injected} faults in {}",
-            self.seed,
-            humantime::format_duration(self.time)
-        )?;
+        writeln!(f, "\nSeed {}: {injected} faults in {}", self.seed, humantime::format_duration(self.time))?;
         for (sort, count) in &self.injected {
             writeln!(f, "  {sort:<24} {count:>6}")?;
         }
@@ -159,11 +147,7 @@ impl fmt::Display for Report {
         for (kind, status, count) in &self.requests {
             writeln!(f, "  {kind:<24} {status:<18} {count:>9}")?;
         }
-        let settled: Vec<_> = self
-            .settled
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let settled: Vec<_> = self.settled.iter().map(|(name, count)| format!("{name} {count}")).collect();
         writeln!(f, "passed checks and receipts, by worker: {}", settled.join(", "))?;
         let ledger = &self.ledger;
         writeln!(
@@ -182,13 +166,7 @@ impl fmt::Display for Report {
             self.processes.node_memory >> 10,
         )?;
         let answered = |status| ledger.cancels.iter().filter(|cancel| cancel.status == status).count();
-        let resolved = |executed| {
-            ledger
-                .resolutions
-                .iter()
-                .filter(|word| word.executed == executed)
-                .count()
-        };
+        let resolved = |executed| ledger.resolutions.iter().filter(|word| word.executed == executed).count();
         writeln!(
             f,
             "cancels: {} at once, {} during a send, {} too late; operators: {} executed, {} not executed; {} requests \
@@ -204,10 +182,7 @@ impl fmt::Display for Report {
             writeln!(f, "retries of {retries}\n  computed: {policy}")?;
         }
         for (gate, (counts, most, high_water)) in &self.quotas {
-            writeln!(
-                f,
-                "quota \"{gate}\": at most {most} of {high_water} requests, counted {counts} times"
-            )?;
+            writeln!(f, "quota \"{gate}\": at most {most} of {high_water} requests, counted {counts} times")?;
         }
         writeln!(
             f,

@@ -53,10 +53,7 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
             std::fs::create_dir_all(directory)?;
             directory.clone()
         }
-        None => tempfile::Builder::new()
-            .prefix("tidegate-faults-")
-            .tempdir_in("/tmp")?
-            .keep(),
+        None => tempfile::Builder::new().prefix("tidegate-faults-").tempdir_in("/tmp")?.keep(),
     };
     // The account that PostgreSQL runs as has to reach its part.
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
@@ -155,13 +152,7 @@ async fn within(
     }
     fleet.stop(&journal).await?;
 
-    let seen = Seen {
-        measured,
-        measured_calls,
-        old_days,
-        quota_counts,
-        stalls: beat.stop(),
-    };
+    let seen = Seen { measured, measured_calls, old_days, quota_counts, stalls: beat.stop() };
     let evidence = evidence(&fleet, &load, &journal, options, seen).await?;
     let verdict = checker::check(&evidence);
     Ok(Report::of(
@@ -262,9 +253,7 @@ async fn evidence(
     let mut evidence = Evidence {
         measured: seen.measured,
         old_days: seen.old_days,
-        hedging: scene::HEDGED
-            .map(|kind| (kind.to_owned(), (scene::HEDGE_MAX, scene::HEDGE_SHARE)))
-            .into(),
+        hedging: scene::HEDGED.map(|kind| (kind.to_owned(), (scene::HEDGE_MAX, scene::HEDGE_SHARE))).into(),
         breakers: [(
             scene::GUARDED.to_owned(),
             BreakerRule {
@@ -278,11 +267,7 @@ async fn evidence(
         windows_us: of_fleeting(scene::WINDOW)?,
         exactly_once: of(scene::Semantics::ExactlyOnce),
         at_most_once: of(scene::Semantics::AtMostOnce),
-        carried_us: [(
-            scene::PATIENT.to_owned(),
-            i64::try_from(scene::PATIENT_DEADLINE.as_micros())? / 2,
-        )]
-        .into(),
+        carried_us: [(scene::PATIENT.to_owned(), i64::try_from(scene::PATIENT_DEADLINE.as_micros())? / 2)].into(),
         thresholds: [("user_decrypt".to_owned(), scene::THRESHOLD)].into(),
         promises: entries.promises,
         told: entries.told,

@@ -51,13 +51,7 @@ pub const KINDS: [Kind; 15] = [
     kind(RATIONED, "rationed", 8, Semantics::AtLeastOnce, "tx"),
     kind(FLEETING, "fleeting", 8, Semantics::AtLeastOnce, "tx"),
     kind("hedged", "hedged", 10, Semantics::AtLeastOnce, "tx"),
-    kind(
-        "hedged_booking",
-        "hedged-booking",
-        6,
-        Semantics::ExactlyOnce,
-        "bookings",
-    ),
+    kind("hedged_booking", "hedged-booking", 6, Semantics::ExactlyOnce, "bookings"),
     kind(GUARDED, "guarded", 10, Semantics::AtLeastOnce, "tx"),
     kind("hasty", "hasty", 4, Semantics::AtLeastOnce, "tx"),
     kind("unsure", "unsure", 4, Semantics::AtLeastOnce, "tx"),
@@ -66,11 +60,8 @@ pub const KINDS: [Kind; 15] = [
 
 /// The kinds whose requests often end unresolved: how many attempts they have, what becomes of their keys then, and how
 /// often the downstream loses their answers.
-const LOSSY: [(&str, u32, &str, f64); 3] = [
-    ("hasty", 1, "window", 0.2),
-    ("unsure", 2, "resolved", 0.5),
-    ("solitary", 2, "window", 0.2),
-];
+const LOSSY: [(&str, u32, &str, f64); 3] =
+    [("hasty", 1, "window", 0.2), ("unsure", 2, "resolved", 0.5), ("solitary", 2, "window", 0.2)];
 
 /// How long their sends may take.
 const LOSSY_TIMEOUT: Duration = Duration::from_millis(300);
@@ -82,14 +73,7 @@ pub fn is_lossy(kind: &Kind) -> bool {
 }
 
 /// The other kinds that callers repeat and cancel all the time.
-pub const REPEATED: [&str; 6] = [
-    "direct",
-    "input_proof",
-    "public_decrypt",
-    "single_shot",
-    "booking",
-    FLEETING,
-];
+pub const REPEATED: [&str; 6] = ["direct", "input_proof", "public_decrypt", "single_shot", "booking", FLEETING];
 
 /// The kinds whose slow sends are made again before they are answered.
 pub const HEDGED: [&str; 2] = ["hedged", "hedged_booking"];
@@ -125,10 +109,7 @@ pub fn own_kinds() -> impl Iterator<Item = &'static Kind> {
 
 /// The names of a tx queue's kinds.
 pub fn kinds_of(queue: &str) -> impl Iterator<Item = &'static str> {
-    KINDS
-        .iter()
-        .filter(move |kind| kind.queue == queue)
-        .map(|kind| kind.name)
+    KINDS.iter().filter(move |kind| kind.queue == queue).map(|kind| kind.name)
 }
 
 /// The kind that has a quota.
@@ -161,11 +142,7 @@ pub struct Quota {
 pub const QUOTAS: [Quota; 2] = [quota("kind rationed", 45, 20), quota("submitter tenant", 45, 20)];
 
 const fn quota(gate: &'static str, high_water: u32, low_water: u32) -> Quota {
-    Quota {
-        gate,
-        high_water,
-        low_water,
-    }
+    Quota { gate, high_water, low_water }
 }
 
 /// The kind whose policy is the one that a new kind comes with.
@@ -175,13 +152,7 @@ pub const PATIENT: &str = "patient";
 pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
 const fn kind(name: &'static str, path: &'static str, weight: u32, semantics: Semantics, queue: &'static str) -> Kind {
-    Kind {
-        name,
-        path,
-        weight,
-        semantics,
-        queue,
-    }
+    Kind { name, path, weight, semantics, queue }
 }
 
 /// A queue with a rate limit.
@@ -278,9 +249,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     pool.close().await;
     let mut session: PgConnection = server.session().await?;
     // Crashes are many, and each replays the log since the last checkpoint.
-    sqlx::raw_sql("alter system set checkpoint_timeout = '60s'")
-        .execute(&mut session)
-        .await?;
+    sqlx::raw_sql("alter system set checkpoint_timeout = '60s'").execute(&mut session).await?;
     sqlx::raw_sql("select pg_reload_conf()").execute(&mut session).await?;
     history::make(&mut session).await
 }
@@ -384,11 +353,7 @@ fn retention() -> String {
 /// How the downstream of a run is started, besides where it listens and answers.
 #[must_use]
 pub fn downstream(options: &Options) -> Vec<String> {
-    let silent = if options.response_timeout.as_secs() > 60 {
-        "0.001"
-    } else {
-        "0"
-    };
+    let silent = if options.response_timeout.as_secs() > 60 { "0.001" } else { "0" };
     [
         "--readiness-latency",
         "uniform:5ms-60ms",
@@ -419,11 +384,7 @@ pub fn downstream(options: &Options) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into_iter()
-    .chain(
-        LOSSY
-            .iter()
-            .flat_map(|(kind, .., lost)| ["--lossy".to_owned(), format!("{kind}={lost}")]),
-    )
+    .chain(LOSSY.iter().flat_map(|(kind, .., lost)| ["--lossy".to_owned(), format!("{kind}={lost}")]))
     // Its deadline is short: an attempt that waits for it ends soon.
     .chain(["--absurd".to_owned(), format!("{PATIENT}=0.1")])
     .chain(own_kinds().flat_map(|kind| ["--kind".to_owned(), format!("{}:direct", kind.name)]))

@@ -43,23 +43,14 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         .output()
         .await
         .context("pg_basebackup")?;
-    anyhow::ensure!(
-        copied.status.success(),
-        "pg_basebackup: {}",
-        String::from_utf8_lossy(&copied.stderr)
-    );
-    let mut settings = fs::OpenOptions::new()
-        .append(true)
-        .open(data.join("postgresql.auto.conf"))?;
+    anyhow::ensure!(copied.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr));
+    let mut settings = fs::OpenOptions::new().append(true).open(data.join("postgresql.auto.conf"))?;
     writeln!(settings, "wal_retrieve_retry_interval = '200ms'")?;
     give_to_the_owner_of(&primary.directory().join("data"), &data)?;
     let standby = Server::start(directory, keeper).await?;
 
     let mut session = primary.session().await?;
-    for statement in [
-        "alter system set synchronous_standby_names = '*'",
-        "select pg_reload_conf()",
-    ] {
+    for statement in ["alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"] {
         sqlx::query(statement).execute(&mut session).await?;
     }
     let synchronous = "select exists (select from pg_stat_replication where sync_state = 'sync')";
@@ -79,9 +70,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
 /// When it does not.
 pub async fn promote(standby: &Server) -> anyhow::Result<()> {
     let mut session = standby.session().await?;
-    let promoted: bool = sqlx::query_scalar("select pg_promote()")
-        .fetch_one(&mut session)
-        .await?;
+    let promoted: bool = sqlx::query_scalar("select pg_promote()").fetch_one(&mut session).await?;
     anyhow::ensure!(promoted, "the standby is not promoted in time");
     Ok(())
 }

@@ -98,18 +98,11 @@ impl Unit {
         } else {
             OpenOptions::new().append(true).create(true).open(&self.log)?.into()
         };
-        let url = format!(
-            "postgres://tidegate@{}/{}?sslmode=disable",
-            self.database.address,
-            crate::server::DATABASE
-        );
+        let url = format!("postgres://tidegate@{}/{}?sslmode=disable", self.database.address, crate::server::DATABASE);
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env("DATABASE_URL", url)
-            .env(
-                "RUST_LOG",
-                std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()),
-            )
+            .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -224,11 +217,7 @@ impl Unit {
         if state.since.is_some_and(|since| since.elapsed() < STARTING) && status.code() == Some(1) {
             state.given_up += 1;
         } else {
-            journal.wrong(format!(
-                "{} ended by itself ({status}): see {}",
-                self.name,
-                self.log.display()
-            ));
+            journal.wrong(format!("{} ended by itself ({status}): see {}", self.name, self.log.display()));
         }
         if let Err(error) = self.spawn(&mut state) {
             journal.wrong(format!("{} cannot be started again: {error:#}", self.name));
@@ -253,12 +242,10 @@ impl State {
         let Some(id) = self.child.as_ref().and_then(Child::id) else {
             return;
         };
-        let most = std::fs::read_to_string(format!("/proc/{id}/status"))
-            .ok()
-            .and_then(|status| {
-                let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-                line.split_whitespace().nth(1)?.parse().ok()
-            });
+        let most = std::fs::read_to_string(format!("/proc/{id}/status")).ok().and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+            line.split_whitespace().nth(1)?.parse().ok()
+        });
         self.most_memory = self.most_memory.max(most.unwrap_or_default());
     }
 }

@@ -61,13 +61,7 @@ const BESIDES: &str = "nothing unexpected was answered, and no process ended by 
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
 const LIVES: [(u128, &str, &str, &str, &str); 13] = [
-    (
-        1,
-        "direct",
-        "direct",
-        "a",
-        "processing/submitted tx_in_flight/claimed completed/receipt",
-    ),
+    (1, "direct", "direct", "a", "processing/submitted tx_in_flight/claimed completed/receipt"),
     (
         2,
         "user_decrypt",
@@ -75,20 +69,8 @@ const LIVES: [(u128, &str, &str, &str, &str); 13] = [
         "b",
         "queued/submitted processing/readiness_passed tx_in_flight/claimed receipt_received/receipt completed/threshold_reached",
     ),
-    (
-        3,
-        "booking",
-        "direct",
-        "c",
-        "processing/submitted tx_in_flight/claimed completed/receipt",
-    ),
-    (
-        4,
-        "single_shot",
-        "direct",
-        "d",
-        "processing/submitted tx_in_flight/claimed failure/outcome_unknown",
-    ),
+    (3, "booking", "direct", "c", "processing/submitted tx_in_flight/claimed completed/receipt"),
+    (4, "single_shot", "direct", "d", "processing/submitted tx_in_flight/claimed failure/outcome_unknown"),
     (
         5,
         "input_proof",
@@ -97,35 +79,11 @@ const LIVES: [(u128, &str, &str, &str, &str); 13] = [
         "processing/submitted tx_in_flight/claimed processing/recovered tx_in_flight/claimed receipt_received/receipt \
          failure/verdict_rejected",
     ),
-    (
-        6,
-        "booking",
-        "direct",
-        "poison",
-        "processing/submitted tx_in_flight/claimed failure/attempts_exhausted",
-    ),
+    (6, "booking", "direct", "poison", "processing/submitted tx_in_flight/claimed failure/attempts_exhausted"),
     (7, "direct", "direct", "f", "processing/submitted failure/cancelled"),
-    (
-        8,
-        "patient",
-        "direct",
-        "g",
-        "processing/submitted failure/deadline_exceeded",
-    ),
-    (
-        9,
-        "fleeting",
-        "direct",
-        "h",
-        "processing/submitted failure/attempts_exhausted",
-    ),
-    (
-        10,
-        "fleeting",
-        "direct",
-        "i",
-        "processing/submitted failure/attempts_exhausted",
-    ),
+    (8, "patient", "direct", "g", "processing/submitted failure/deadline_exceeded"),
+    (9, "fleeting", "direct", "h", "processing/submitted failure/attempts_exhausted"),
+    (10, "fleeting", "direct", "i", "processing/submitted failure/attempts_exhausted"),
     (
         13,
         "hedged",
@@ -133,13 +91,7 @@ const LIVES: [(u128, &str, &str, &str, &str); 13] = [
         "l",
         "processing/submitted tx_in_flight/claimed processing/send_retried tx_in_flight/claimed completed/receipt",
     ),
-    (
-        15,
-        "unsure",
-        "direct",
-        "n",
-        "processing/submitted tx_in_flight/claimed failure/outcome_unknown",
-    ),
+    (15, "unsure", "direct", "n", "processing/submitted tx_in_flight/claimed failure/outcome_unknown"),
     (
         14,
         KIND,
@@ -192,9 +144,7 @@ fn arrival(attempt: &str, answer: Answer) -> Arrival {
 
 /// Puts ids in the place of their numbers.
 fn with_ids(sql: &str) -> String {
-    (1..100).fold(sql.to_owned(), |sql, number| {
-        sql.replace(&format!("{{{number}}}"), &id(number).to_string())
-    })
+    (1..100).fold(sql.to_owned(), |sql, number| sql.replace(&format!("{{{number}}}"), &id(number).to_string()))
 }
 
 /// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
@@ -245,17 +195,8 @@ fn insert_at(seconds: i64, number: u128, kind: &str, flow: &str, payload: &str, 
     let steps: Vec<_> = life.split(' ').filter_map(|step| step.split_once('/')).collect();
     let (status, _) = steps[steps.len() - 1];
     let poison = if payload == "poison" { ", \"poison\": true" } else { "" };
-    let error = if status == "failure" {
-        "'{\"code\": \"x\"}'"
-    } else {
-        "null"
-    };
-    let at = |place: i64| {
-        format!(
-            "to_timestamp({}::numeric / 1000000)",
-            BEGIN + (seconds + place) * 1_000_000
-        )
-    };
+    let error = if status == "failure" { "'{\"code\": \"x\"}'" } else { "null" };
+    let at = |place: i64| format!("to_timestamp({}::numeric / 1000000)", BEGIN + (seconds + place) * 1_000_000);
     let mut sql = format!(
         "insert into tidegate.request (
            id, kind, flow, req_status, transition_no, tx_attempt, deadline_at, payload, error, finished_at
@@ -285,9 +226,7 @@ fn insert_at(seconds: i64, number: u128, kind: &str, flow: &str, payload: &str, 
 fn key_of(number: u128, event: &str) -> Option<&'static str> {
     let of_life = |(_, _, _, key, _): &(_, _, _, &'static str, _)| *key;
     let key = LIVES.iter().find(|life| life.0 == number).map(of_life);
-    (event == "taken")
-        .then(|| key.or((number == 16).then_some("n")))
-        .flatten()
+    (event == "taken").then(|| key.or((number == 16).then_some("n"))).flatten()
 }
 
 /// The story; `sql` is done to its database afterwards, `log` are lines that the log has besides, `change` changes what
@@ -303,14 +242,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
     for (number, kind, flow, payload, life) in LIVES {
         story += &insert(number, kind, flow, payload, life);
     }
-    story += &insert_at(
-        10,
-        11,
-        "direct",
-        "direct",
-        "f",
-        "processing/submitted failure/cancelled",
-    );
+    story += &insert_at(10, 11, "direct", "direct", "f", "processing/submitted failure/cancelled");
     let life = "processing/submitted tx_in_flight/claimed completed/receipt";
     story += &insert_at(20, 16, "unsure", "direct", "n", life);
     story += &with_ids(AFTERWARDS);
@@ -365,11 +297,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
             end(15, "failure", Some("no")),
         ],
         cancels: vec![cancel(7, 200, 2.0), cancel(4, 202, 2.5), cancel(1, 409, 4.0)],
-        resolutions: vec![Resolution {
-            id: id(15),
-            executed: false,
-            at_us: BEGIN + 10_000_000,
-        }],
+        resolutions: vec![Resolution { id: id(15), executed: false, at_us: BEGIN + 10_000_000 }],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
         carried_us: [("patient".to_owned(), 1_000_000)].into(),
@@ -382,15 +310,7 @@ async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&m
         }],
         checks_at_once: 2,
         hedging: [("hedged".to_owned(), (2, 0.5))].into(),
-        breakers: [(
-            "direct".to_owned(),
-            BreakerRule {
-                open_us: 10_000_000,
-                probes: 1,
-                lost_us: 5_000_000,
-            },
-        )]
-        .into(),
+        breakers: [("direct".to_owned(), BreakerRule { open_us: 10_000_000, probes: 1, lost_us: 5_000_000 })].into(),
         measured: Some(Measured {
             policy: PolicyFigures {
                 attempts: 2,
@@ -428,21 +348,12 @@ fn end(number: u128, state: &str, executed: Option<&str>) -> Told {
 
 /// A cancel that was answered so many seconds after the beginning.
 fn cancel(number: u128, status: u16, seconds: f64) -> Cancel {
-    Cancel {
-        id: id(number),
-        status,
-        at_us: BEGIN + (seconds * 1e6) as i64,
-    }
+    Cancel { id: id(number), status, at_us: BEGIN + (seconds * 1e6) as i64 }
 }
 
 /// A count of the quota of the story.
 fn quota_count(live: i64) -> QuotaCount {
-    QuotaCount {
-        gate: "kind direct".to_owned(),
-        at_us: BEGIN,
-        live,
-        high_water: 10,
-    }
+    QuotaCount { gate: "kind direct".to_owned(), at_us: BEGIN, live, high_water: 10 }
 }
 
 /// The rules that are broken.
@@ -507,10 +418,7 @@ async fn histories_that_cannot_be_are_found() {
             &[LEGAL],
         ),
         // A row that moved on without its history.
-        (
-            "update tidegate.request set req_status = 'timed_out' where id = '{2}'",
-            &[TOLD_BY_EVENTS, EFFECTS][..1],
-        ),
+        ("update tidegate.request set req_status = 'timed_out' where id = '{2}'", &[TOLD_BY_EVENTS, EFFECTS][..1]),
         (
             "delete from tidegate.stored_event where request_id = '{7}' and transition_no = 2",
             &[ENDED, TOLD_BY_EVENTS, TOLD],
@@ -544,11 +452,9 @@ async fn histories_that_cannot_be_are_found() {
 
 #[tokio::test]
 async fn a_request_that_is_given_up_too_early_is_found() {
-    for (cause, rules) in [
-        ("deadline_exceeded", &[CARRIED][..]),
-        ("attempts_exhausted", &[CARRIED]),
-        ("cancelled", &[]),
-    ] {
+    for (cause, rules) in
+        [("deadline_exceeded", &[CARRIED][..]), ("attempts_exhausted", &[CARRIED]), ("cancelled", &[])]
+    {
         let sql = format!(
             "update tidegate.stored_event set cause = '{cause}' where request_id = '{}' and transition_no = 2",
             id(8)
@@ -634,11 +540,7 @@ async fn a_key_that_is_executed_twice_is_found_unless_an_operator_allowed_it() {
     // A word that comes after the second submission frees no key.
     for (at_us, rules) in [(BEGIN + 19_000_000, &[][..]), (BEGIN + 23_000_000, &[KEYS, EXECUTED])] {
         let verdict = repeated(20, "single_shot", "d", |evidence| {
-            evidence.resolutions.push(Resolution {
-                id: id(4),
-                executed: false,
-                at_us,
-            });
+            evidence.resolutions.push(Resolution { id: id(4), executed: false, at_us });
         })
         .await;
         assert_eq!(broken(&verdict), rules, "{at_us} {verdict}");
@@ -678,18 +580,12 @@ async fn a_key_that_no_longer_stands_for_what_may_have_been_executed_is_found() 
 #[tokio::test]
 async fn a_word_about_an_execution_that_is_wrong_is_found() {
     for (sql, rules) in [
-        (
-            "update tidegate.outcome set executed = 'no', source = 'settle' where request_id = '{4}'",
-            &[FACTS][..],
-        ),
+        ("update tidegate.outcome set executed = 'no', source = 'settle' where request_id = '{4}'", &[FACTS][..]),
         (
             "update tidegate.request set tx_unsent = 1 where id = '{4}'; delete from tidegate.outcome where request_id = '{4}'",
             &[FACTS],
         ),
-        (
-            "update tidegate.outcome set executed = 'unknown', source = 'attempts' where request_id = '{5}'",
-            &[],
-        ),
+        ("update tidegate.outcome set executed = 'unknown', source = 'attempts' where request_id = '{5}'", &[]),
         (
             "insert into tidegate.outcome (request_id, kind, executed, source) values ('{6}', 'direct', 'yes', 'settle')",
             &[FACTS],
@@ -697,12 +593,9 @@ async fn a_word_about_an_execution_that_is_wrong_is_found() {
     ] {
         found(&with_ids(sql), rules).await;
     }
-    for (number, word, rules) in [
-        (4, "no", &[TOLD_OF_EXECUTION][..]),
-        (6, "yes", &[TOLD_OF_EXECUTION]),
-        (6, "no", &[]),
-        (15, "no", &[]),
-    ] {
+    for (number, word, rules) in
+        [(4, "no", &[TOLD_OF_EXECUTION][..]), (6, "yes", &[TOLD_OF_EXECUTION]), (6, "no", &[]), (15, "no", &[])]
+    {
         let verdict = told("", &[], |evidence| {
             evidence.told.push(end(number, "failure", Some(word)));
         })
@@ -719,12 +612,9 @@ async fn a_word_about_an_execution_that_is_wrong_is_found() {
 
 #[tokio::test]
 async fn a_send_after_an_answered_cancel_is_found() {
-    for (status, seconds, rules) in [
-        (202, 3.5, &[NOT_SENT_AGAIN][..]),
-        (200, 3.5, &[NOT_SENT_AGAIN]),
-        (409, 3.5, &[]),
-        (202, 4.5, &[]),
-    ] {
+    for (status, seconds, rules) in
+        [(202, 3.5, &[NOT_SENT_AGAIN][..]), (200, 3.5, &[NOT_SENT_AGAIN]), (409, 3.5, &[]), (202, 4.5, &[])]
+    {
         let verdict = told("", &[], |evidence| evidence.cancels.push(cancel(13, status, seconds))).await;
         assert_eq!(broken(&verdict), rules, "{status} {seconds}");
     }
@@ -740,10 +630,8 @@ async fn a_submission_without_a_key_that_was_made_twice_is_found() {
 async fn an_answer_that_nobody_gave_is_found() {
     for (number, event) in [(2, "delivered"), (5, "delivered")] {
         let verdict = told("", &[], |evidence| {
-            let place = evidence
-                .downstream
-                .iter()
-                .rposition(|line| line.id == Some(id(number)) && &*line.event == event);
+            let place =
+                evidence.downstream.iter().rposition(|line| line.id == Some(id(number)) && &*line.event == event);
             evidence.downstream.remove(place.unwrap());
             evidence.downstream.retain(|line| &*line.event != "delivered_late");
         })
@@ -808,9 +696,7 @@ async fn what_is_completed_and_was_not_taken_is_found() {
     seen(&[(2.2, 4, "single_shot", "taken")], &[TWICE]).await;
     // A receipt that the downstream did not give, of a request that has failed since.
     let verdict = told("", &[], |evidence| {
-        evidence
-            .downstream
-            .retain(|line| line.id != Some(id(5)) || &*line.event != "taken");
+        evidence.downstream.retain(|line| line.id != Some(id(5)) || &*line.event != "taken");
     })
     .await;
     assert_eq!(broken(&verdict), [FACTS, DONE]);
@@ -838,10 +724,7 @@ async fn an_effect_too_many_or_too_few_is_found() {
 fn crowd(spread: f64) -> (String, Vec<(f64, u128, &'static str, &'static str)>) {
     let life = "processing/submitted tx_in_flight/claimed completed/receipt";
     let numbers = 100..120;
-    let sql = numbers
-        .clone()
-        .map(|number| insert(number, "direct", "direct", "crowd", life))
-        .collect();
+    let sql = numbers.clone().map(|number| insert(number, "direct", "direct", "crowd", life)).collect();
     let log = numbers
         .flat_map(|number| {
             let at = 2.0 + (number - 100) as f64 * spread;
@@ -863,11 +746,7 @@ async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back()
     for (sort, rules) in [("downstream_frozen", &[][..]), ("postgres_killed", &[SEND_RATE])] {
         let (sql, at_once) = crowd(0.0);
         let verdict = told(&sql, &at_once, |evidence| {
-            evidence.disturbances.push(Disturbance {
-                sort,
-                from_us: BEGIN - 1_000_000,
-                to_us: BEGIN + 1_500_000,
-            });
+            evidence.disturbances.push(Disturbance { sort, from_us: BEGIN - 1_000_000, to_us: BEGIN + 1_500_000 });
         })
         .await;
         assert_eq!(broken(&verdict), rules, "{sort}");
@@ -894,11 +773,7 @@ async fn an_exceeded_quota_is_found_and_one_that_is_not_released() {
     assert_eq!(broken(&verdict), [QUOTA]);
     let counted = format!("insert into tidegate.quota_usage values ('kind direct', '{}')", id(1));
     found(&counted, &[QUOTA_AT_REST]).await;
-    found(
-        "update tidegate.gate set state = 'too_many_requests' where kind = 'direct'",
-        &[QUOTA_AT_REST],
-    )
-    .await;
+    found("update tidegate.gate set state = 'too_many_requests' where kind = 'direct'", &[QUOTA_AT_REST]).await;
 }
 
 #[tokio::test]
@@ -920,10 +795,7 @@ async fn a_request_that_is_deleted_too_early_or_too_late_is_found() {
     assert_eq!(broken(&verdict), [LATE]);
     // A caller that reads that there is no such request, and it is still there.
     let verdict = told("", &[], |evidence| {
-        evidence
-            .told
-            .iter_mut()
-            .for_each(|told| told.at_us = BEGIN + 50_000_000);
+        evidence.told.iter_mut().for_each(|told| told.at_us = BEGIN + 50_000_000);
     })
     .await;
     assert_eq!(broken(&verdict), [TOLD]);
@@ -948,14 +820,7 @@ async fn a_history_that_goes_before_its_last_request_is_found_and_one_that_stays
 
 #[tokio::test]
 async fn a_key_that_is_used_again_inside_its_window_is_found() {
-    let second = insert_at(
-        10,
-        18,
-        "direct",
-        "direct",
-        "a",
-        "processing/submitted failure/attempts_exhausted",
-    );
+    let second = insert_at(10, 18, "direct", "direct", "a", "processing/submitted failure/attempts_exhausted");
     for (window, rules) in [(11_500_000, &[KEYS][..]), (9_000_000, &[])] {
         let verdict = told(&second, &[], |evidence| {
             evidence.windows_us.insert("direct".to_owned(), window);
@@ -970,33 +835,15 @@ async fn a_redrive_that_makes_another_request_or_two_is_found() {
     for (sql, rules) in [
         ("delete from tidegate.redrive", &[SINGLE][..]),
         // Of a request that has not failed.
-        (
-            "update tidegate.request set req_status = 'processing' where id = '{7}'",
-            &[ENDED, TOLD_BY_EVENTS, REDRIVEN],
-        ),
-        (
-            "update tidegate.request set finished_at = finished_at + interval '20 seconds' where id = '{7}'",
-            &[REDRIVEN],
-        ),
+        ("update tidegate.request set req_status = 'processing' where id = '{7}'", &[ENDED, TOLD_BY_EVENTS, REDRIVEN]),
+        ("update tidegate.request set finished_at = finished_at + interval '20 seconds' where id = '{7}'", &[REDRIVEN]),
         // Of one that an operator has to name the code of.
-        (
-            "update tidegate.request set error = '{\"code\": \"cancelled\"}' where id = '{7}'",
-            &[REDRIVEN],
-        ),
+        ("update tidegate.request set error = '{\"code\": \"cancelled\"}' where id = '{7}'", &[REDRIVEN]),
         // Of one that may have been executed.
-        (
-            "update tidegate.request set tx_attempt = 1 where id = '{7}'",
-            &[REDRIVEN],
-        ),
+        ("update tidegate.request set tx_attempt = 1 where id = '{7}'", &[REDRIVEN]),
         // As another request.
-        (
-            "update tidegate.request set payload = '{\"mark\": \"x\"}' where id = '{11}'",
-            &[REDRIVEN],
-        ),
-        (
-            "update tidegate.request set submitter = 'other' where id = '{11}'",
-            &[REDRIVEN],
-        ),
+        ("update tidegate.request set payload = '{\"mark\": \"x\"}' where id = '{11}'", &[REDRIVEN]),
+        ("update tidegate.request set submitter = 'other' where id = '{11}'", &[REDRIVEN]),
         // As one that is gone.
         (
             "delete from tidegate.request where id = '{11}'; delete from tidegate.stored_event where request_id = '{11}'",
@@ -1006,14 +853,7 @@ async fn a_redrive_that_makes_another_request_or_two_is_found() {
         found(&with_ids(sql), rules).await;
     }
     // One that may have been sent, and may be sent once only.
-    let copy = insert_at(
-        10,
-        12,
-        "single_shot",
-        "direct",
-        "d",
-        "processing/submitted failure/attempts_exhausted",
-    );
+    let copy = insert_at(10, 12, "single_shot", "direct", "d", "processing/submitted failure/attempts_exhausted");
     let link = "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{4}', '{12}', 'ops')";
     found(&(copy + &with_ids(link)), &[REDRIVEN]).await;
     // Two requests as one.
@@ -1024,33 +864,15 @@ async fn a_redrive_that_makes_another_request_or_two_is_found() {
 
 #[tokio::test]
 async fn a_copy_that_loses_the_key_of_its_original_is_found() {
-    let copied = insert(
-        20,
-        "direct",
-        "direct",
-        "k",
-        "processing/submitted failure/attempts_exhausted",
-    ) + &insert_at(
-        10,
-        21,
-        "direct",
-        "direct",
-        "k",
-        "processing/submitted tx_in_flight/claimed completed/receipt",
-    ) + &with_ids(
-        "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{20}', '{21}', 'ops');
+    let copied = insert(20, "direct", "direct", "k", "processing/submitted failure/attempts_exhausted")
+        + &insert_at(10, 21, "direct", "direct", "k", "processing/submitted tx_in_flight/claimed completed/receipt")
+        + &with_ids(
+            "insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{20}', '{21}', 'ops');
              insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
              values ('', 'k', '', '{20}', '2026-01-01', '1 day', 'infinity');",
-    );
+        );
     let log = [(12.1, 21, "direct", "send"), (12.1, 21, "direct", "taken")];
-    let again = insert_at(
-        40,
-        22,
-        "direct",
-        "direct",
-        "k",
-        "processing/submitted failure/attempts_exhausted",
-    );
+    let again = insert_at(40, 22, "direct", "direct", "k", "processing/submitted failure/attempts_exhausted");
     let lost = "delete from tidegate.dedup where key = 'k'".to_owned();
     for (more, rules) in [(String::new(), &[][..]), (again, &[KEYS]), (lost, &[KEYS])] {
         let verdict = told(&(copied.clone() + &more), &log, |evidence| {
@@ -1081,11 +903,7 @@ async fn a_repeat_is_judged_by_the_id_that_it_is_sent_under() {
              insert into public.repeated values ('{30}');",
         );
     let repeats = with_ids("update tidegate.request set send_id = '{30}' where id = '{31}'");
-    let log = [
-        (2.1, 30, "unsure", "send"),
-        (2.1, 30, "unsure", "taken"),
-        (12.1, 30, "unsure", "send"),
-    ];
+    let log = [(2.1, 30, "unsure", "send"), (2.1, 30, "unsure", "taken"), (12.1, 30, "unsure", "send")];
     let verdict = told(&(story.clone() + &repeats), &log, |_| {}).await;
     assert!(verdict.holds(), "{verdict}");
     // Under its own id it was neither claimed so often nor taken.
@@ -1125,13 +943,9 @@ async fn an_end_that_is_not_delivered_is_found() {
     }
     arrived(|arrivals| arrivals[1].answer = Answer::Busy, REACHED).await;
     // One that its receiver has refused permanently has failed.
-    let verdict = told(
-        "update tidegate.webhook_delivery set state = 'failed'",
-        &[],
-        |evidence| {
-            evidence.arrivals[1].answer = Answer::Gone;
-        },
-    )
+    let verdict = told("update tidegate.webhook_delivery set state = 'failed'", &[], |evidence| {
+        evidence.arrivals[1].answer = Answer::Gone;
+    })
     .await;
     assert!(verdict.holds(), "{verdict}");
     // A callback that was not stored, and a delivery that nothing asked for.
@@ -1174,11 +988,7 @@ async fn a_webhook_that_tells_another_end_is_found() {
     ] {
         found(&with_ids(sql), &[TOLD_BY_WEBHOOK]).await;
     }
-    for (word, other) in [
-        ("completed", "failure"),
-        ("direct", "other"),
-        (&*id(1).to_string(), &*id(4).to_string()),
-    ] {
+    for (word, other) in [("completed", "failure"), ("direct", "other"), (&*id(1).to_string(), &*id(4).to_string())] {
         let replace = |arrivals: &mut Vec<Arrival>| {
             for arrival in arrivals {
                 arrival.body = arrival.body.replace(word, other);
@@ -1209,11 +1019,7 @@ async fn a_webhook_without_a_signature_in_force_is_found() {
         arrived(|arrivals| arrivals[0].signature = signature.to_owned(), SIGNED).await;
     }
     // Of another body, long before it arrived, and with a secret that was over, or not there yet.
-    arrived(
-        |arrivals| arrivals[0].signature = tidegate::webhook::sign(["x"], ARRIVES, b"{}"),
-        SIGNED,
-    )
-    .await;
+    arrived(|arrivals| arrivals[0].signature = tidegate::webhook::sign(["x"], ARRIVES, b"{}"), SIGNED).await;
     arrived(|arrivals| arrivals[0].at_us += 100_000_000, SIGNED).await;
     for sql in ["expires_at = '2026-06-01'", "created_at = '2028-01-01'"] {
         found(&format!("update tidegate.webhook_secret set {sql}"), &[SIGNED]).await;
@@ -1224,11 +1030,7 @@ async fn a_webhook_without_a_signature_in_force_is_found() {
 async fn a_hedge_too_many_is_found() {
     seen(&[(4.2, 13, "hedged", "send")], &[HEDGES]).await;
     // More than one claim may have: at a downstream of its own share, and all under the second claim.
-    let late = [
-        (4.2, 13, "hedged", "send"),
-        (4.3, 13, "hedged", "send"),
-        (4.4, 13, "hedged", "send"),
-    ];
+    let late = [(4.2, 13, "hedged", "send"), (4.3, 13, "hedged", "send"), (4.4, 13, "hedged", "send")];
     let verdict = told("", &late, |evidence| {
         evidence.hedging.insert("hedged".to_owned(), (2, 9.0));
         for line in evidence.downstream.iter_mut().filter(|line| line.id == Some(id(13))) {
@@ -1276,11 +1078,7 @@ async fn a_send_past_a_breaker_is_found() {
         (&[120, 120], &[PROBES]),
         (&[133, 133, 133], &[]),
     ] {
-        let sql: String = seconds
-            .iter()
-            .zip(50..)
-            .map(|(second, number)| claimed_at(number, *second))
-            .collect();
+        let sql: String = seconds.iter().zip(50..).map(|(second, number)| claimed_at(number, *second)).collect();
         found(&sql, rules).await;
     }
     // A lock delays the commit of the change.

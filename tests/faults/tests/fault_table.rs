@@ -48,10 +48,7 @@ fn client() -> reqwest::Client {
 
 /// Submits a `direct` request under a key.
 fn post(node: &str, key: &str) -> reqwest::RequestBuilder {
-    client()
-        .post(format!("{node}/v1/direct"))
-        .header("Idempotency-Key", key)
-        .json(&json!({ "key": key }))
+    client().post(format!("{node}/v1/direct")).header("Idempotency-Key", key).json(&json!({ "key": key }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,10 +59,7 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
         let (mut doomed, address) = node(&database).await;
         let mut holder = database.session().await;
         let mut lock = holder.begin().await.unwrap();
-        sqlx::raw_sql("lock table tidegate.request in share mode")
-            .execute(&mut *lock)
-            .await
-            .unwrap();
+        sqlx::raw_sql("lock table tidegate.request in share mode").execute(&mut *lock).await.unwrap();
         let call = tokio::spawn(post(&address, key).send());
         until_blocked(&database, 1).await;
         if is_stored {
@@ -86,9 +80,7 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
         assert_eq!(answer.status(), 202, "{key}");
         let body: Value = answer.json().await.unwrap();
         let ids = database
-            .text(&format!(
-                "select string_agg(id::text, ' ') from tidegate.request where payload ->> 'key' = '{key}'"
-            ))
+            .text(&format!("select string_agg(id::text, ' ') from tidegate.request where payload ->> 'key' = '{key}'"))
             .await;
         assert_eq!(ids.as_deref(), body["job_id"].as_str(), "{key}");
     }
@@ -97,11 +89,8 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
 /// Stops a process; none of its threads runs any more when this returns.
 async fn stop(child: &Child) {
     let pid = child.id().unwrap();
-    nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()),
-        nix::sys::signal::Signal::SIGSTOP,
-    )
-    .unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()), nix::sys::signal::Signal::SIGSTOP)
+        .unwrap();
     // The state is the letter behind the name, which is in parentheses.
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
@@ -221,10 +210,8 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     let mut admin = PgConnection::connect(&admin_url).await.unwrap();
     eventually("the backup is made", || {
         // A database is copied only while no session is connected to it.
-        let alone = format!(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'",
-            database.name
-        );
+        let alone =
+            format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", database.name);
         let sql = format!("create database {backup} template {}", database.name);
         let admin_url = admin_url.clone();
         async move {
@@ -240,15 +227,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     let path = log.path().to_str().unwrap();
     let (_downstream, downstream) = start(
         "tidegate-worker",
-        &[
-            "downstream",
-            "--listen",
-            "127.0.0.1:0",
-            "--kind",
-            "single_shot:direct",
-            "--event-log",
-            path,
-        ],
+        &["downstream", "--listen", "127.0.0.1:0", "--kind", "single_shot:direct", "--event-log", path],
         &database.url,
     )
     .await;
@@ -275,12 +254,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     }
     let tidegate = async |command: &str| {
         let mut tidegate = Command::new(program("tidegate"));
-        tidegate
-            .arg(command)
-            .env("DATABASE_URL", &backup_url)
-            .output()
-            .await
-            .unwrap()
+        tidegate.arg(command).env("DATABASE_URL", &backup_url).output().await.unwrap()
     };
     let recovered = tidegate("recover").await;
     assert!(matches!(recovered.status.code(), Some(0 | 3)), "{recovered:?}");
@@ -311,18 +285,13 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         if line["event"] == "send" {
-            *sends
-                .entry(line["request_id"].as_str().unwrap().to_owned())
-                .or_default() += 1;
+            *sends.entry(line["request_id"].as_str().unwrap().to_owned()).or_default() += 1;
         }
     }
     assert_eq!(sends.len(), 40);
     assert!(sends.values().all(|sends| *sends == 1), "{sends:?}");
     restored.close().await;
-    sqlx::raw_sql(&format!("drop database {backup} with (force)"))
-        .execute(&mut admin)
-        .await
-        .unwrap();
+    sqlx::raw_sql(&format!("drop database {backup} with (force)")).execute(&mut admin).await.unwrap();
 }
 
 async fn all_ended(pool: &PgPool) {

@@ -157,12 +157,9 @@ fn a_busy_machine_explains_as_much_as_calls_show_that_were_answered_meanwhile() 
 
 #[test]
 fn in_a_partition_searches_count_and_sends_that_did_not_leave_have_the_stages_deadline() {
-    for (unsent, took_us, rules) in [
-        (0, 3_799_000, &[][..]),
-        (0, 3_801_000, &[LONGEST]),
-        (1, 10_399_000, &[]),
-        (1, 10_401_000, &[LONGEST]),
-    ] {
+    for (unsent, took_us, rules) in
+        [(0, 3_799_000, &[][..]), (0, 3_801_000, &[LONGEST]), (1, 10_399_000, &[]), (1, 10_401_000, &[LONGEST])]
+    {
         let verdict = measured(|evidence, _| {
             let mut life = life(1, None, "partitioned");
             life.unsent = unsent;

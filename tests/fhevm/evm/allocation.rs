@@ -47,10 +47,7 @@ async fn two_processes_at_once_give_each_order_one_nonce() {
     let chain = chain(&node.url).await;
     let wallet = adopt(&database, &chain, 1, 1000).await;
     let orders = orders(&database, 200).await;
-    let (one, other) = (
-        sender(&chain, &database.pool, &[1]),
-        sender(&chain, &database.pool, &[1]),
-    );
+    let (one, other) = (sender(&chain, &database.pool, &[1]), sender(&chain, &database.pool, &[1]));
     // Each has every order, as a hedged call has.
     let (some, more) = tokio::join!(send_all(&one, &orders), send_all(&other, &orders));
     assert_mined(&some);
@@ -77,13 +74,8 @@ async fn a_request_whose_lease_has_ended_gets_no_nonce() {
         .await;
     assert!(matches!(sender.send(&orders[0]).await, Sending::Ended));
     assert!(matches!(sender.send(&orders[1]).await, Sending::Ended));
-    let other = Order {
-        lease: tidegate::Lease {
-            token: orders[2].lease.token + 1,
-            ..orders[2].lease
-        },
-        ..orders[2].clone()
-    };
+    let other =
+        Order { lease: tidegate::Lease { token: orders[2].lease.token + 1, ..orders[2].lease }, ..orders[2].clone() };
     assert!(matches!(sender.send(&other).await, Sending::Ended));
     assert!(taken(&database).await.is_empty());
 }
@@ -126,13 +118,7 @@ async fn a_failing_signature_takes_no_nonce() {
         asking(1, move |nonce| {
             asked.fetch_add(1, Ordering::SeqCst);
             let fails = nonce == 2 && fails.load(Ordering::SeqCst);
-            Box::pin(async move {
-                if fails {
-                    Err(SignError("the module is away".to_owned()))
-                } else {
-                    Ok(())
-                }
-            })
+            Box::pin(async move { if fails { Err(SignError("the module is away".to_owned())) } else { Ok(()) } })
         })
     };
     let sender = sender_with(&chain, &database.pool, vec![Arc::new(signer)]);
@@ -232,10 +218,7 @@ async fn lose_a_commit(at: At) {
         )
         .await;
     let mut session = database.pool.begin().await.unwrap();
-    sqlx::query("select pg_advisory_xact_lock(1)")
-        .execute(&mut *session)
-        .await
-        .unwrap();
+    sqlx::query("select pg_advisory_xact_lock(1)").execute(&mut *session).await.unwrap();
     let cut = Cut::new(&database, at).await;
     cut.commits.add_permits(1);
     let orders = orders(&database, 5).await;
@@ -258,18 +241,13 @@ async fn no_more_transactions_are_under_way_than_a_wallet_may_have() {
     let chain = chain(&node.url).await;
     let wallet = adopt(&database, &chain, 1, 5).await;
     let orders = orders(&database, 12).await;
-    let (one, other) = (
-        sender(&chain, &database.pool, &[1]),
-        sender(&chain, &database.pool, &[1]),
-    );
+    let (one, other) = (sender(&chain, &database.pool, &[1]), sender(&chain, &database.pool, &[1]));
     let (half, rest) = orders.split_at(6);
     let mine = async {
         let mut mined = 0;
         while mined < 12 {
-            eventually("as many were sent as may be", || async {
-                node.sent().len() as u64 >= (mined + 5).min(12)
-            })
-            .await;
+            eventually("as many were sent as may be", || async { node.sent().len() as u64 >= (mined + 5).min(12) })
+                .await;
             assert!(node.sent().len() as u64 <= mined + 5, "{:?}", node.sent().len());
             node.mine();
             mined = node.count(wallet);
@@ -293,14 +271,8 @@ async fn a_wallet_that_is_not_in_use_takes_no_orders() {
     let hasty = Sender::new(chain.clone(), database.pool.clone(), vec![signer], hasty);
     for (change, undo) in [
         ("state = 'draining'", "state = 'active'"),
-        (
-            "state = 'off', off_cause = 'a test'",
-            "state = 'active', off_cause = null",
-        ),
-        (
-            "system_identifier = system_identifier + 1",
-            "system_identifier = system_identifier - 1",
-        ),
+        ("state = 'off', off_cause = 'a test'", "state = 'active', off_cause = null"),
+        ("system_identifier = system_identifier + 1", "system_identifier = system_identifier - 1"),
         ("timeline_id = timeline_id + 1", "timeline_id = timeline_id - 1"),
         ("unfunded_cause = 'a test'", "unfunded_cause = null"),
     ] {
@@ -318,10 +290,7 @@ async fn a_wallet_that_is_not_in_use_takes_no_orders() {
 async fn orders_go_to_the_wallet_with_the_least_under_way() {
     let (database, node) = (database().await, Node::start(false).await);
     let chain = chain(&node.url).await;
-    let wallets = [
-        adopt(&database, &chain, 1, 64).await,
-        adopt(&database, &chain, 2, 64).await,
-    ];
+    let wallets = [adopt(&database, &chain, 1, 64).await, adopt(&database, &chain, 2, 64).await];
     let orders = orders(&database, 40).await;
     let sender = sender(&chain, &database.pool, &[1, 2]);
     let mine = async {
@@ -343,14 +312,7 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     let mut options = options();
     options.lacks_funds = |data| data.starts_with(&[1, 2, 3, 4]).then_some("too few tokens");
     let signer = |number| -> Arc<dyn tidegate_evm::Signer> { Arc::new(LocalSigner::from(key(number))) };
-    let sender = |options| {
-        Sender::new(
-            chain.clone(),
-            database.pool.clone(),
-            vec![signer(1), signer(2)],
-            options,
-        )
-    };
+    let sender = |options| Sender::new(chain.clone(), database.pool.clone(), vec![signer(1), signer(2)], options);
     let mut hasty = options.clone();
     hasty.patience = Duration::from_millis(500);
     let (sender, hasty) = (sender(options), sender(hasty));
@@ -358,9 +320,7 @@ async fn a_wallet_that_lacks_tokens_leaves_the_order_to_the_next_one() {
     // The second one finds both wallets without funds.
     for order in &orders[..2] {
         let outcome = sender.send(order).await;
-        let Sending::Reverted(Revert { data, mined: false }) = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Sending::Reverted(Revert { data, mined: false }) = outcome else { panic!("{outcome:?}") };
         assert_eq!(data.as_ref(), [1, 2, 3, 4, 5]);
         let unfunded = "select count(*) from evm.wallet where unfunded_cause = 'too few tokens'";
         assert_eq!(database.number(unfunded).await, 2, "each wallet was tried");

@@ -17,11 +17,7 @@ const GWEI: u128 = 1_000_000_000;
 /// A chain that makes blocks on demand.
 pub(crate) async fn on_demand(chain_id: u64) -> Anvil {
     let mining = Mining::OnDemand;
-    let options = ChainOptions {
-        chain_id,
-        mining,
-        ..ChainOptions::default()
-    };
+    let options = ChainOptions { chain_id, mining, ..ChainOptions::default() };
     Anvil::start(options).await.unwrap()
 }
 
@@ -58,12 +54,7 @@ async fn pay(chain: &Anvil, nonces: std::ops::Range<u64>) -> Vec<B256> {
 
 /// Whether the chain has a transaction, in the pool or in a block.
 async fn knows(chain: &Anvil, hash: B256) -> bool {
-    !chain
-        .rpc()
-        .call::<Value>("eth_getTransactionByHash", (hash,))
-        .await
-        .unwrap()
-        .is_null()
+    !chain.rpc().call::<Value>("eth_getTransactionByHash", (hash,)).await.unwrap().is_null()
 }
 
 #[tokio::test]
@@ -91,10 +82,7 @@ async fn a_reorg_replaces_blocks_and_forgets_their_transactions() {
     assert_ne!(chain.block(3).await.unwrap().unwrap().header.hash, before.header.hash);
     assert!(!knows(&chain, first).await && !knows(&chain, second).await);
     chain.mine(1).await.unwrap();
-    assert!(
-        chain.block(4).await.unwrap().unwrap().transactions.is_empty(),
-        "they are not in the pool"
-    );
+    assert!(chain.block(4).await.unwrap().unwrap().transactions.is_empty(), "they are not in the pool");
 
     let mined_again = signed(&chain, 0, |_| {});
     chain.reorg_with(2, &[(mined_again, 1)]).await.unwrap();
@@ -109,14 +97,7 @@ async fn a_snapshot_can_be_used_once_and_leaves_the_pool_alone() {
     let snapshot = chain.snapshot().await.unwrap();
     chain.set_balance(of, U256::from(7)).await.unwrap();
     chain.revert(snapshot).await.unwrap();
-    assert_ne!(
-        chain
-            .rpc()
-            .call::<U256>("eth_getBalance", (of, "latest"))
-            .await
-            .unwrap(),
-        U256::from(7)
-    );
+    assert_ne!(chain.rpc().call::<U256>("eth_getBalance", (of, "latest")).await.unwrap(), U256::from(7));
     chain.revert(snapshot).await.unwrap_err();
 
     let snapshot = chain.snapshot().await.unwrap();
@@ -128,15 +109,8 @@ async fn a_snapshot_can_be_used_once_and_leaves_the_pool_alone() {
 #[tokio::test]
 async fn finalized_is_two_epochs_behind_also_after_a_reorg() {
     let chain = on_demand(31337).await;
-    let finalized = async || {
-        chain
-            .block(alloy::eips::BlockNumberOrTag::Finalized)
-            .await
-            .unwrap()
-            .unwrap()
-            .header
-            .number
-    };
+    let finalized =
+        async || chain.block(alloy::eips::BlockNumberOrTag::Finalized).await.unwrap().unwrap().header.number;
     assert_eq!(finalized().await, 0);
     chain.mine(30).await.unwrap();
     assert_eq!(finalized().await, 10);

@@ -41,10 +41,7 @@ pub fn refuse(request: RequestId) -> Bytes {
 
 impl Counted {
     pub async fn start(mining: Mining) -> Self {
-        let options = ChainOptions {
-            mining,
-            ..ChainOptions::default()
-        };
+        let options = ChainOptions { mining, ..ChainOptions::default() };
         let anvil = Anvil::start(options).await.unwrap();
         let mut operator = Operator::new(anvil.rpc()).await.unwrap();
         let contract = operator.deploy("Counter", &[]).await.unwrap();
@@ -57,9 +54,7 @@ impl Counted {
     }
 
     pub async fn chain(&self) -> Chain {
-        Chain::connect(self.anvil.chain_id(), &[self.anvil.url().clone()])
-            .await
-            .unwrap()
+        Chain::connect(self.anvil.chain_id(), &[self.anvil.url().clone()]).await.unwrap()
     }
 
     /// Makes all further calls revert with this, in a transaction that pays more than others.
@@ -84,12 +79,7 @@ impl Counted {
 
     /// How many transactions of an account are mined.
     pub async fn mined(&self, account: Address) -> u64 {
-        let count: U64 = self
-            .anvil
-            .rpc()
-            .call("eth_getTransactionCount", (account, "latest"))
-            .await
-            .unwrap();
+        let count: U64 = self.anvil.rpc().call("eth_getTransactionCount", (account, "latest")).await.unwrap();
         count.to()
     }
 }

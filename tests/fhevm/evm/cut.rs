@@ -53,9 +53,7 @@ impl Cut {
                             tokio::spawn(carry(client, server, at, commits));
                         }
                         None => {
-                            let server = TcpStream::connect((server.get_host(), server.get_port()))
-                                .await
-                                .unwrap();
+                            let server = TcpStream::connect((server.get_host(), server.get_port())).await.unwrap();
                             tokio::spawn(carry(client, server, at, commits));
                         }
                     }

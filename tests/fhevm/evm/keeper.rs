@@ -68,10 +68,7 @@ async fn what_a_pool_has_swallowed_is_sent_again_after_five_seconds_though_the_p
     scene.proxy.add(counted);
     let orders = scene.orders(1).await;
     let sends = scene.begin(&orders).await;
-    assert_eq!(
-        (scene.states().await, scene.counts().await),
-        (vec!["sent".to_owned()], (0, 0))
-    );
+    assert_eq!((scene.states().await, scene.counts().await), (vec!["sent".to_owned()], (0, 0)));
     scene.later(Duration::from_millis(4_900)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.counts().await, (0, 0));
@@ -90,10 +87,7 @@ async fn what_one_endpoint_takes_and_drops_is_sent_again_to_the_others() {
     let counted = Rule::new("eth_getTransactionCount", Fault::Answer(json!("0x3"))).containing("pending");
     scene.proxy.add(counted);
     let sends = scene.begin(&scene.orders(3).await).await;
-    assert_eq!(
-        (scene.states().await, scene.counts().await.1),
-        (vec!["sent".to_owned(); 3], 0)
-    );
+    assert_eq!((scene.states().await, scene.counts().await.1), (vec!["sent".to_owned(); 3], 0));
     let urls = [scene.proxy.url().clone(), scene.anvil.url().clone()];
     let both = Chain::connect(scene.anvil.chain_id(), &urls).await.unwrap();
     let keeper = scene.keeper_with(both, options()).await;
@@ -149,9 +143,7 @@ async fn a_pool_that_takes_nothing_gets_one_transaction_per_quarter_of_a_second(
     }
     // A price that is too low can wait.
     scene.proxy.clear();
-    scene
-        .proxy
-        .add(Rule::new(SEND, Fault::Refuse(-32000, "transaction underpriced")));
+    scene.proxy.add(Rule::new(SEND, Fault::Refuse(-32000, "transaction underpriced")));
     for sends in [8, 8, 8] {
         scene.later(Duration::from_millis(250)).await;
         keeper.step(1).await.unwrap();
@@ -250,10 +242,7 @@ async fn at_the_cap_the_newest_bytes_are_sent_every_ten_seconds_and_nothing_new_
     scene.later(Duration::from_secs(10)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.versions().await, versions);
-    let refusal = scene
-        .database
-        .text("select refusal from evm.wallet_load(1::smallint)")
-        .await;
+    let refusal = scene.database.text("select refusal from evm.wallet_load(1::smallint)").await;
     assert_eq!(refusal.unwrap(), "refused");
     // The price falls.
     scene.anvil.set_next_base_fee(1_000).await.unwrap();
@@ -287,21 +276,13 @@ async fn a_nonce_whose_request_has_ended_is_used_up_and_its_order_is_free_once_t
     keeper.step(1).await.unwrap();
     assert_eq!(scene.states().await, ["mined"; 3]);
     let live = "select count(*) from evm.tx where nonce = 1 and state not in ('lost', 'void')";
-    assert_eq!(
-        scene.database.number(live).await,
-        1,
-        "a reorganisation can still bring its own bytes back"
-    );
+    assert_eq!(scene.database.number(live).await, 1, "a reorganisation can still bring its own bytes back");
     make_final(&scene).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.states().await, ["final", "void", "final"]);
     drop(sends);
     let report = scene.check(true, |_| Sends::AtMostOne).await;
-    assert_eq!(
-        (report.wallets[0].mined, report.wallets[0].fillers, &report.violations),
-        (3, 1, &vec![]),
-        "{report}"
-    );
+    assert_eq!((report.wallets[0].mined, report.wallets[0].fillers, &report.violations), (3, 1, &vec![]), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,10 +317,7 @@ async fn what_a_reorganisation_drops_is_sent_again() {
     scene.anvil.reorg(1).await.unwrap();
     scene.later(Duration::from_secs(5)).await;
     keeper.step(1).await.unwrap();
-    assert_eq!(
-        (scene.states().await, scene.counts().await),
-        (vec!["sent".to_owned(); 2], (0, 2))
-    );
+    assert_eq!((scene.states().await, scene.counts().await), (vec!["sent".to_owned(); 2], (0, 2)));
     scene.anvil.mine(1).await.unwrap();
     keeper.step(1).await.unwrap();
     assert_eq!(scene.states().await, ["mined"; 2]);
@@ -360,11 +338,7 @@ async fn an_older_epoch_writes_nothing() {
         "evm.keeper_reopen(1::smallint, 1, 0, 100) > 0",
     ];
     for write in writes {
-        assert_eq!(
-            scene.database.text(&format!("select {write}")).await.unwrap(),
-            "false",
-            "{write}"
-        );
+        assert_eq!(scene.database.text(&format!("select {write}")).await.unwrap(), "false", "{write}");
     }
     assert_eq!(scene.state().await, ("active".to_owned(), None));
 }
@@ -391,27 +365,16 @@ async fn a_wallet_without_gas_money_takes_no_orders_until_it_has_some() {
     let keeper = scene.keeper().await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.state().await, ("active".to_owned(), None));
-    scene
-        .anvil
-        .set_balance(scene.wallet, U256::from(1_000_000))
-        .await
-        .unwrap();
+    scene.anvil.set_balance(scene.wallet, U256::from(1_000_000)).await.unwrap();
     scene.later(Duration::from_secs(14)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.state().await.1, None);
     scene.later(Duration::from_secs(1)).await;
     keeper.step(1).await.unwrap();
     assert!(scene.state().await.1.unwrap().starts_with("gas: it has 1000000 wei"));
-    let refusal = scene
-        .database
-        .text("select refusal from evm.wallet_load(1::smallint)")
-        .await;
+    let refusal = scene.database.text("select refusal from evm.wallet_load(1::smallint)").await;
     assert_eq!(refusal.unwrap(), "unfunded");
-    scene
-        .anvil
-        .set_balance(scene.wallet, U256::from(10).pow(U256::from(21)))
-        .await
-        .unwrap();
+    scene.anvil.set_balance(scene.wallet, U256::from(10).pow(U256::from(21))).await.unwrap();
     scene.later(Duration::from_secs(15)).await;
     keeper.step(1).await.unwrap();
     assert_eq!(scene.state().await.1, None);

@@ -28,10 +28,7 @@ async fn longest_hole(scene: &Scene, stop: &CancellationToken) -> Duration {
     while !stop.is_cancelled() {
         let now = Instant::now();
         longest_look = longest_look.max(now - looked);
-        let number = scene
-            .database
-            .number("select coalesce(max(nonce) + 1, 0) from evm.tx")
-            .await;
+        let number = scene.database.number("select coalesce(max(nonce) + 1, 0) from evm.tx").await;
         let number = number.cast_unsigned();
         if number > next {
             taken.push_back((number, looked));

@@ -31,11 +31,7 @@ use crate::support::eventually;
 
 /// Changes the text of a function of the database.
 async fn mutate(scene: &Scene, function: &str, from: &str, to: &str) {
-    let definition = scene
-        .database
-        .text(&format!("pg_get_functiondef('evm.{function}'::regproc)"))
-        .await
-        .unwrap();
+    let definition = scene.database.text(&format!("pg_get_functiondef('evm.{function}'::regproc)")).await.unwrap();
     assert_eq!(definition.matches(from).count(), 1, "{definition}");
     scene.database.execute(&definition.replace(from, to)).await;
 }
@@ -52,19 +48,12 @@ async fn nonce_too_low(is_mutant: bool) -> Report {
     if is_mutant {
         let wrong = "update evm.tx as t set state = case s.answer when 'nonce_too_low' then 'lost' else 'sent' end";
         mutate(&scene, "note_sent", "update evm.tx as t set state = 'sent'", wrong).await;
-        mutate(
-            &scene,
-            "note_sent",
-            "t.state = 'signed' and s.answer = 'accepted'",
-            "t.state in ('signed', 'sent')",
-        )
-        .await;
+        mutate(&scene, "note_sent", "t.state = 'signed' and s.answer = 'accepted'", "t.state in ('signed', 'sent')")
+            .await;
     }
     let orders = scene.orders(1).await;
     let sends = scene.begin(&orders).await;
-    scene
-        .proxy
-        .add(Rule::new("eth_getTransactionReceipt", Fault::Answer(Value::Null)));
+    scene.proxy.add(Rule::new("eth_getTransactionReceipt", Fault::Answer(Value::Null)));
     scene.anvil.mine(1).await.unwrap();
     scene.later(Duration::from_secs(5)).await;
     // Another process takes the request over.
@@ -76,10 +65,7 @@ async fn nonce_too_low(is_mutant: bool) -> Report {
     })
     .await;
     if is_mutant {
-        eventually("another nonce is in the pool", || async {
-            scene.counts().await == (1, 2)
-        })
-        .await;
+        eventually("another nonce is in the pool", || async { scene.counts().await == (1, 2) }).await;
     }
     scene.proxy.clear();
     scene.anvil.mine(1).await.unwrap();
@@ -91,10 +77,7 @@ async fn nonce_too_low(is_mutant: bool) -> Report {
 async fn a_new_nonce_after_nonce_too_low_is_caught() {
     assert_eq!(nonce_too_low(false).await.violations, []);
     let caught = nonce_too_low(true).await.violations;
-    assert!(
-        matches!(caught.as_slice(), [Violation::TooMany { most: 1, .. }, ..]),
-        "{caught:?}"
-    );
+    assert!(matches!(caught.as_slice(), [Violation::TooMany { most: 1, .. }, ..]), "{caught:?}");
 }
 
 /// A key that broadcasts what it signs, which is before the commit.
@@ -124,19 +107,11 @@ impl Signer for Hasty {
 /// A process is lost between the broadcast and the commit, in whatever order they come.
 async fn lost_before_the_commit(is_mutant: bool) -> Report {
     let scene = stopped_scene().await;
-    let hasty = Hasty {
-        key: LocalSigner::from(key(1)),
-        chain: scene.chain.clone(),
-        broadcasts: is_mutant,
-    };
+    let hasty = Hasty { key: LocalSigner::from(key(1)), chain: scene.chain.clone(), broadcasts: is_mutant };
     let mut options = options();
     options.patience = Duration::ZERO;
-    let sender = tidegate_evm::Sender::new(
-        scene.chain.clone(),
-        scene.database.pool.clone(),
-        vec![Arc::new(hasty)],
-        options,
-    );
+    let sender =
+        tidegate_evm::Sender::new(scene.chain.clone(), scene.database.pool.clone(), vec![Arc::new(hasty)], options);
     let orders = scene.orders(2).await;
     let lost = sender.send(&orders[0]).await;
     assert!(matches!(lost, Sending::Waiting(_)), "{lost:?}");
@@ -152,10 +127,7 @@ async fn lost_before_the_commit(is_mutant: bool) -> Report {
 async fn a_broadcast_before_the_commit_is_caught() {
     assert_eq!(lost_before_the_commit(false).await.violations, []);
     let caught = lost_before_the_commit(true).await.violations;
-    assert!(
-        matches!(caught.as_slice(), [Violation::Foreign { nonce: 0, .. }, ..]),
-        "{caught:?}"
-    );
+    assert!(matches!(caught.as_slice(), [Violation::Foreign { nonce: 0, .. }, ..]), "{caught:?}");
 }
 
 /// Whether an order is free while its own bytes may still be mined, although its nonce has a filler.
@@ -213,10 +185,7 @@ async fn versions_after_a_late_send(is_mutant: bool) -> i64 {
     let (_, late) = (scene.later(Duration::from_secs(1)).await, scene.raw(0, 1).await);
     let answer = scene.chain.send_raw(&late).await;
     assert!(["replaced", "fee_too_low"].contains(&answer.class.name()), "{answer:?}");
-    scene
-        .database
-        .execute("update evm.attempt set answer = 'replaced' where nonce = 0 and n = 1")
-        .await;
+    scene.database.execute("update evm.attempt set answer = 'replaced' where nonce = 0 and n = 1").await;
     for _ in 0..4 {
         // No block takes the second one either, though its price is right.
         let hash = alloy::primitives::keccak256(scene.raw(0, i16::try_from(scene.versions().await[0]).unwrap()).await);
@@ -237,10 +206,7 @@ async fn a_bump_in_answer_to_an_old_version_is_caught() {
 async fn applied_after_a_kill(is_mutant: bool) -> [Vec<(i64, i64)>; 2] {
     let scene = watcher::Scene::new().await;
     scene.block(2).await;
-    let recorder = watcher::Recorder {
-        is_mutant,
-        ..watcher::Recorder::default()
-    };
+    let recorder = watcher::Recorder { is_mutant, ..watcher::Recorder::default() };
     recorder.stops.store(true, Relaxed);
     let (_stop, killed) = scene.watch(1, scene.options(), &recorder);
     recorder.stopped.notified().await;
@@ -249,14 +215,9 @@ async fn applied_after_a_kill(is_mutant: bool) -> [Vec<(i64, i64)>; 2] {
 
     scene.block(1).await;
     let _watching = scene.watch(2, scene.options(), &recorder);
-    eventually("another process has read the rest", || async {
-        scene.cursor().await == 2
-    })
-    .await;
-    eventually("and has applied it", || async {
-        scene.applied().await.last().is_some_and(|(block, _)| *block == 2)
-    })
-    .await;
+    eventually("another process has read the rest", || async { scene.cursor().await == 2 }).await;
+    eventually("and has applied it", || async { scene.applied().await.last().is_some_and(|(block, _)| *block == 2) })
+        .await;
     [scene.applied().await, scene.on_chain().await]
 }
 

@@ -41,19 +41,12 @@ struct Chain {
 
 impl Node {
     pub async fn start(mines_at_once: bool) -> Self {
-        let chain = Arc::new(Mutex::new(Chain {
-            mines_at_once,
-            ..Chain::default()
-        }));
+        let chain = Arc::new(Mutex::new(Chain { mines_at_once, ..Chain::default() }));
         let app = Router::new().route("/", post(answer)).with_state(Arc::clone(&chain));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let server = tokio::spawn(async { axum::serve(listener, app).await.unwrap() });
-        Self {
-            url,
-            chain,
-            _server: AbortOnDropHandle::new(server),
-        }
+        Self { url, chain, _server: AbortOnDropHandle::new(server) }
     }
 
     fn chain(&self) -> MutexGuard<'_, Chain> {
@@ -115,9 +108,7 @@ impl Chain {
         if let Some((code, message)) = self.refusals.pop_front() {
             return Err((code, message.to_owned()));
         }
-        let signer = transaction
-            .signature()
-            .recover_address_from_prehash(&transaction.signature_hash());
+        let signer = transaction.signature().recover_address_from_prehash(&transaction.signature_hash());
         let key = (signer.unwrap(), transaction.nonce());
         if key.1 < self.counts.get(&key.0).copied().unwrap_or_default() {
             return Err((-32003, "nonce too low".to_owned()));

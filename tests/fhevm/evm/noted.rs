@@ -12,12 +12,7 @@ fn hash(nonce: u8) -> B256 {
 }
 
 fn receipt(nonce: u8) -> NotedReceipt {
-    NotedReceipt {
-        hash: hash(nonce),
-        block_number: 5,
-        block_hash: B256::repeat_byte(0xbb),
-        succeeded: true,
-    }
+    NotedReceipt { hash: hash(nonce), block_number: 5, block_hash: B256::repeat_byte(0xbb), succeeded: true }
 }
 
 /// A wallet with three transactions that are sent.
@@ -38,10 +33,7 @@ async fn sent(database: &TestDatabase) {
 async fn waiting(database: &TestDatabase, sessions: i64) {
     let waiting = "select count(*) from pg_stat_activity
                    where datname = current_database() and wait_event_type = 'Lock' and query like '%evm.note_mined%'";
-    eventually("the sessions wait", || async {
-        database.number(waiting).await == sessions
-    })
-    .await;
+    eventually("the sessions wait", || async { database.number(waiting).await == sessions }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,10 +42,7 @@ async fn two_sessions_note_the_same_receipts_in_opposite_orders() {
     sent(&database).await;
     let mut held = sqlx::PgConnection::connect(&database.url).await.unwrap();
     let mut holder = held.begin().await.unwrap();
-    sqlx::query("select from evm.tx where nonce = 1 for update")
-        .execute(&mut *holder)
-        .await
-        .unwrap();
+    sqlx::query("select from evm.tx where nonce = 1 for update").execute(&mut *holder).await.unwrap();
     let note = |nonces: [u8; 3]| {
         let store = Store::new(database.pool.clone());
         tokio::spawn(async move { store.note_mined(&nonces.map(receipt)).await })
@@ -67,10 +56,5 @@ async fn two_sessions_note_the_same_receipts_in_opposite_orders() {
 
     let noted = [first.await.unwrap().unwrap(), second.await.unwrap().unwrap()];
     assert_eq!(noted, [3, 0]);
-    assert_eq!(
-        database
-            .number("select count(*) from evm.tx where state = 'mined'")
-            .await,
-        3
-    );
+    assert_eq!(database.number("select count(*) from evm.tx where state = 'mined'").await, 3);
 }

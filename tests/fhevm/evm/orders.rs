@@ -20,9 +20,7 @@ use crate::support::TestDatabase;
 /// A database with the tables of wallets, and without limits.
 pub async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()])
-        .await
-        .unwrap();
+    tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
     database
 }
 
@@ -38,9 +36,7 @@ pub fn key(number: u8) -> PrivateKeySigner {
 pub async fn adopt(database: &TestDatabase, chain: &Chain, number: u8, in_flight_max: u32) -> Address {
     let address = key(number).address();
     let store = Store::new(database.pool.clone());
-    wallets::adopt(chain, &store, address, &format!("wallet-{number}"), in_flight_max)
-        .await
-        .unwrap();
+    wallets::adopt(chain, &store, address, &format!("wallet-{number}"), in_flight_max).await.unwrap();
     address
 }
 
@@ -69,16 +65,8 @@ pub fn options() -> SenderOptions {
 /// As many claimed requests, as orders.
 pub async fn orders(database: &TestDatabase, count: usize) -> Vec<Order> {
     let sql = "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]))";
-    sqlx::query(sql)
-        .bind(i32::try_from(count).unwrap())
-        .execute(&database.pool)
-        .await
-        .unwrap();
-    let claimed = database
-        .store
-        .claim(Stage::Tx, "tx", "worker", count, Duration::from_secs(600), None)
-        .await
-        .unwrap();
+    sqlx::query(sql).bind(i32::try_from(count).unwrap()).execute(&database.pool).await.unwrap();
+    let claimed = database.store.claim(Stage::Tx, "tx", "worker", count, Duration::from_secs(600), None).await.unwrap();
     assert_eq!(claimed.len(), count);
     let order = |claimed: &tidegate::store::Claimed| Order {
         request: claimed.request.id,
@@ -95,9 +83,7 @@ pub async fn taken(database: &TestDatabase) -> Vec<(i64, RequestId)> {
         .fetch_all(&database.pool)
         .await
         .unwrap();
-    rows.into_iter()
-        .map(|(nonce, order)| (nonce, RequestId(order)))
-        .collect()
+    rows.into_iter().map(|(nonce, order)| (nonce, RequestId(order))).collect()
 }
 
 /// A key that asks a closure before each signature.

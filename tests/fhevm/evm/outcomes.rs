@@ -31,9 +31,7 @@ async fn each_order_is_mined_once() {
     let (database, counted, sender, orders) = scene(Mining::Every(1), 100).await;
     let outcomes = join_all(orders.iter().map(|order| sender.send(order))).await;
     for (order, outcome) in orders.iter().zip(&outcomes) {
-        let Sending::Mined(mined) = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Sending::Mined(mined) = outcome else { panic!("{outcome:?}") };
         assert_eq!(mined.logs.len(), 1);
         assert_eq!(mined.logs[0].topics()[2], counter::name(order.request));
         let found = sender.find(order.request).await.unwrap().mined().unwrap();
@@ -52,9 +50,7 @@ async fn a_call_that_reverts_costs_no_nonce() {
     let (database, counted, sender, mut orders) = scene(Mining::Automatic, 2).await;
     orders[0].calldata = counter::refuse(orders[0].request);
     let outcome = sender.send(&orders[0]).await;
-    let Sending::Reverted(Revert { data, mined: false }) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Sending::Reverted(Revert { data, mined: false }) = outcome else { panic!("{outcome:?}") };
     let order = counter::name(orders[0].request);
     assert_eq!(data.as_ref(), Counter::Refused { order }.abi_encode());
     assert!(matches!(sender.send(&orders[1]).await, Sending::Mined(_)));
@@ -67,19 +63,14 @@ async fn a_transaction_that_reverts_when_it_is_mined_is_not_repeated() {
     let (database, counted, sender, orders) = scene(Mining::OnDemand, 1).await;
     let fail = async {
         eventually("it is sent", || async {
-            database
-                .number("select count(*) from evm.tx where state = 'sent'")
-                .await
-                == 1
+            database.number("select count(*) from evm.tx where state = 'sent'").await == 1
         })
         .await;
         counted.fail(&[1, 2, 3, 4, 5]).await;
     };
     let (outcome, ()) = tokio::join!(sender.send(&orders[0]), fail);
     for outcome in [outcome, sender.send(&orders[0]).await] {
-        let Sending::Reverted(Revert { data, mined: true }) = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Sending::Reverted(Revert { data, mined: true }) = outcome else { panic!("{outcome:?}") };
         assert_eq!(data.as_ref(), [1, 2, 3, 4, 5]);
     }
     assert!(sender.find(orders[0].request).await.unwrap().mined().is_none());
@@ -94,10 +85,7 @@ async fn an_address_without_code_gets_no_transaction() {
     let (database, _counted, sender, mut orders) = scene(Mining::Automatic, 1).await;
     orders[0].to = CONTRACT;
     let outcome = sender.send(&orders[0]).await;
-    assert!(
-        matches!(outcome, Sending::Waiting(WaitCause::NoContract(CONTRACT))),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Sending::Waiting(WaitCause::NoContract(CONTRACT))), "{outcome:?}");
     assert!(taken(&database).await.is_empty());
 }
 
@@ -106,10 +94,7 @@ async fn an_account_with_transactions_that_wait_is_not_adopted() {
     let (database, counted, sender, orders) = scene(Mining::OnDemand, 1).await;
     let send = sender.send(&orders[0]);
     let is_sent = eventually("it is sent", || async {
-        database
-            .number("select count(*) from evm.tx where state = 'sent'")
-            .await
-            == 1
+        database.number("select count(*) from evm.tx where state = 'sent'").await == 1
     });
     tokio::select! {
         outcome = send => panic!("{outcome:?}"),
@@ -119,12 +104,7 @@ async fn an_account_with_transactions_that_wait_is_not_adopted() {
     let (chain, store) = (counted.chain().await, Store::new(database.pool.clone()));
     let address = key(1).address();
     let refused = wallets::adopt(&chain, &store, address, "again", 64).await.unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("1 transactions with those that wait, and 0 mined"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("1 transactions with those that wait, and 0 mined"), "{refused}");
     counted.anvil.mine(1).await.unwrap();
     assert_eq!(wallets::adopt(&chain, &store, address, "again", 64).await.unwrap(), 1);
     let twice = wallets::adopt(&chain, &store, address, "other", 64).await.unwrap_err();

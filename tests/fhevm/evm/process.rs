@@ -97,10 +97,7 @@ struct Count {
 }
 
 fn receipt(mined: &Mined) -> Receipt {
-    Receipt {
-        reference: Some(mined.hash.to_string()),
-        response: Some(json!({ "block": mined.block_number }).into()),
-    }
+    Receipt { reference: Some(mined.hash.to_string()), response: Some(json!({ "block": mined.block_number }).into()) }
 }
 
 impl Transact for Count {
@@ -135,23 +132,14 @@ impl Transact for Count {
 }
 
 async fn run(setup: Setup) {
-    let pool = database::connect(&setup.database, &PoolSettings::default())
-        .await
-        .unwrap();
+    let pool = database::connect(&setup.database, &PoolSettings::default()).await.unwrap();
     let endpoints: Vec<Url> = setup.endpoints.iter().map(|url| url.parse().unwrap()).collect();
     let chain = Chain::connect(super::node::CHAIN, &endpoints).await.unwrap();
     let signer = |number: &u8| -> Arc<dyn Signer> { Arc::new(LocalSigner::from(key(*number))) };
     let signers: Vec<_> = setup.keys.iter().map(signer).collect();
     match setup.role {
         Role::Work => work(pool, chain, signers, setup.contract).await,
-        Role::Keep => drop(
-            join_all(
-                signers
-                    .into_iter()
-                    .map(|signer| keep(pool.clone(), chain.clone(), signer)),
-            )
-            .await,
-        ),
+        Role::Keep => drop(join_all(signers.into_iter().map(|signer| keep(pool.clone(), chain.clone(), signer))).await),
     }
 }
 
@@ -160,10 +148,7 @@ async fn work(pool: PgPool, chain: Chain, signers: Vec<Arc<dyn Signer>>, contrac
     let stages = Stages::new().transact("direct", Count { sender, contract });
     // Two fill a wallet, but one that is lost at a failpoint takes few requests with it.
     let places = if env::var_os(FAILPOINT).is_some() { 16 } else { 32 };
-    let worker = Tidegate::from_pool(pool)
-        .worker(stages)
-        .lease(Duration::from_secs(1))
-        .concurrency(places);
+    let worker = Tidegate::from_pool(pool).worker(stages).lease(Duration::from_secs(1)).concurrency(places);
     let _running = worker.start().await.unwrap();
     std::future::pending::<()>().await;
 }
@@ -171,10 +156,7 @@ async fn work(pool: PgPool, chain: Chain, signers: Vec<Arc<dyn Signer>>, contrac
 async fn keep(pool: PgPool, chain: Chain, signer: Arc<dyn Signer>) {
     let mut options = KeeperOptions::default();
     options.funds.rate = 1;
-    let keeper = Keeper::of(chain, Store::new(pool.clone()), signer, options)
-        .await
-        .unwrap()
-        .unwrap();
+    let keeper = Keeper::of(chain, Store::new(pool.clone()), signer, options).await.unwrap().unwrap();
     let tidegate = Tidegate::from_pool(pool);
     keeper.keep(&tidegate, CancellationToken::new()).await.unwrap();
 }

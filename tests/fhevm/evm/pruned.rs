@@ -40,10 +40,7 @@ async fn a_check_from_the_adoption_on_needs_no_old_state() {
     }
     let error = check(&scene, 5..=5).await.unwrap_err().to_string();
     assert!(error.starts_with("the state of block 4 is not there ("), "{error}");
-    assert!(
-        error.contains("check against an archive node, or from a block"),
-        "{error}"
-    );
+    assert!(error.contains("check against an archive node, or from a block"), "{error}");
     scene.proxy.clear();
     let report = check(&scene, 5..=5).await.unwrap();
     assert_eq!((report.wallets[0].first, report.wallets[0].mined), (2, 2), "{report}");

@@ -23,10 +23,7 @@ async fn scene(count: usize) -> (TestDatabase, Node, Sender, Vec<Order>) {
 /// Sends until the endpoint has answered, and then no more.
 async fn send_and_leave(database: &TestDatabase, sender: &Sender, order: &Order) {
     let answered = eventually("the answer is recorded", || async {
-        database
-            .number("select count(*) from evm.attempt where answer is not null")
-            .await
-            == 1
+        database.number("select count(*) from evm.attempt where answer is not null").await == 1
     });
     tokio::select! {
         outcome = sender.send(order) => panic!("{outcome:?}"),
@@ -40,25 +37,15 @@ async fn bytes_that_the_endpoint_has_already_are_taken_for_sent() {
     send_and_leave(&database, &sender, &orders[0]).await;
     assert!(sender.find(orders[0].request).await.unwrap().mined().is_none());
     // As if the process had ended before it recorded the answer.
-    database
-        .execute("update evm.tx set state = 'signed'; update evm.attempt set answer = null")
-        .await;
+    database.execute("update evm.tx set state = 'signed'; update evm.attempt set answer = null").await;
     let mine = async {
         eventually("the bytes are sent again", || async { node.sent().len() == 2 }).await;
         node.mine();
     };
     let (outcome, ()) = tokio::join!(sender.send(&orders[0]), mine);
-    let Sending::Mined(mined) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Sending::Mined(mined) = outcome else { panic!("{outcome:?}") };
     assert_eq!(node.sent(), [mined.hash, mined.hash], "the same bytes");
-    assert_eq!(
-        database
-            .text("select string_agg(answer, ',') from evm.attempt")
-            .await
-            .unwrap(),
-        "accepted"
-    );
+    assert_eq!(database.text("select string_agg(answer, ',') from evm.attempt").await.unwrap(), "accepted");
     assert_eq!(taken(&database).await.len(), 1);
 }
 
@@ -67,12 +54,8 @@ async fn a_nonce_that_is_too_low_leads_to_the_receipt_of_the_own_transaction() {
     let (database, node, sender, orders) = scene(1).await;
     send_and_leave(&database, &sender, &orders[0]).await;
     node.mine();
-    database
-        .execute("update evm.tx set state = 'signed'; update evm.attempt set answer = null")
-        .await;
-    let Sending::Mined(mined) = sender.send(&orders[0]).await else {
-        panic!()
-    };
+    database.execute("update evm.tx set state = 'signed'; update evm.attempt set answer = null").await;
+    let Sending::Mined(mined) = sender.send(&orders[0]).await else { panic!() };
     assert_eq!(node.sent(), [mined.hash, mined.hash]);
     let found = sender.find(orders[0].request).await.unwrap().mined().unwrap();
     assert_eq!((found.hash, found.block_hash), (mined.hash, mined.block_hash));
@@ -104,10 +87,7 @@ async fn a_lowest_transaction_that_is_refused_stops_new_orders() {
         node.mine();
     };
     let (first, second, ()) = tokio::join!(sender.send(&orders[0]), sender.send(&orders[1]), mine);
-    assert!(
-        matches!((&first, &second), (Sending::Mined(_), Sending::Mined(_))),
-        "{first:?} {second:?}"
-    );
+    assert!(matches!((&first, &second), (Sending::Mined(_), Sending::Mined(_))), "{first:?} {second:?}");
     assert_eq!(taken(&database).await.len(), 2);
 }
 
@@ -120,9 +100,7 @@ async fn bytes_that_are_refused_for_a_revert_end_the_order() {
         node.revert(Some([1, 2, 3, 4].into()));
     };
     let (outcome, ()) = tokio::join!(sender.send(&orders[0]), revert);
-    let Sending::Reverted(Revert { data, mined: false }) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Sending::Reverted(Revert { data, mined: false }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(data.as_ref(), [1, 2, 3, 4]);
     assert_eq!(taken(&database).await.len(), 1, "the nonce stays the order's");
 }
@@ -130,10 +108,7 @@ async fn bytes_that_are_refused_for_a_revert_end_the_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_that_are_refused_for_good_end_the_order() {
     for (message, is_it) in [
-        (
-            "oversized data",
-            (|outcome| matches!(outcome, Sending::TooLarge)) as fn(&Sending) -> bool,
-        ),
+        ("oversized data", (|outcome| matches!(outcome, Sending::TooLarge)) as fn(&Sending) -> bool),
         ("exceeds block gas limit", |outcome| matches!(outcome, Sending::Gas)),
     ] {
         let (database, node, sender, orders) = scene(1).await;
@@ -149,9 +124,7 @@ async fn an_estimate_that_reverts_takes_no_nonce() {
     let (database, node, sender, orders) = scene(2).await;
     node.revert(Some([9, 8, 7, 6].into()));
     let outcome = sender.send(&orders[0]).await;
-    let Sending::Reverted(Revert { data, mined: false }) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Sending::Reverted(Revert { data, mined: false }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(data.as_ref(), [9, 8, 7, 6]);
     assert!(taken(&database).await.is_empty());
     assert!(node.sent().is_empty());

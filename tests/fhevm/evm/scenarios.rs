@@ -64,10 +64,7 @@ async fn submit(scene: &Scene, count: i32) {
 
 async fn next_block(scene: &Scene) {
     let head = scene.anvil.block_number().await.unwrap();
-    eventually("a block was made", || async {
-        scene.anvil.block_number().await.unwrap() > head
-    })
-    .await;
+    eventually("a block was made", || async { scene.anvil.block_number().await.unwrap() > head }).await;
 }
 
 /// Submits so many requests, 40 in each block.
@@ -80,10 +77,7 @@ async fn load(scene: &Scene, mut count: i32) {
 }
 
 async fn live(scene: &Scene) -> i64 {
-    scene
-        .database
-        .number("select count(*) from tidegate.request where finished_at is null")
-        .await
+    scene.database.number("select count(*) from tidegate.request where finished_at is null").await
 }
 
 /// Waits until no request is live and no nonce open, as long as something moves.
@@ -99,11 +93,7 @@ async fn until_at_rest(scene: &Scene) {
         if left < last.0 {
             last = (left, head);
         }
-        assert!(
-            head - last.1 < 40,
-            "{left} are left for 40 blocks: {:?}",
-            scene.state().await
-        );
+        assert!(head - last.1 < 40, "{left} are left for 40 blocks: {:?}", scene.state().await);
         next_block(scene).await;
     }
 }
@@ -144,11 +134,9 @@ pub async fn until_ended(scene: &Scene, worker: &mut Process, per_block: i32) {
 async fn answers_of_sends_are_lost_late_or_errors() {
     let scene = scene().await;
     let _fleet = fleet(&scene, &[scene.proxy.url()]);
-    for (fault, rate) in [
-        (Fault::DropAfter, 0.3),
-        (Fault::Delay(Duration::from_secs(4)), 0.1),
-        (Fault::Status(500), 0.1),
-    ] {
+    for (fault, rate) in
+        [(Fault::DropAfter, 0.3), (Fault::Delay(Duration::from_secs(4)), 0.1), (Fault::Status(500), 0.1)]
+    {
         scene.proxy.add(Rule::new(SEND, fault).rate(rate));
     }
     load(&scene, campaign(80, 500)).await;
@@ -189,20 +177,12 @@ async fn an_endpoint_that_takes_everything_and_forwards_nothing_stops_nothing() 
 async fn a_killed_keeper_is_replaced_within_ten_seconds() {
     let scene = Scene::new(Mining::OnDemand).await;
     let keep = || process(&scene, Role::Keep, &[scene.proxy.url()], None);
-    let epoch = async || {
-        scene
-            .database
-            .number("select coalesce(max(epoch), 0) from evm.keeper")
-            .await
-    };
+    let epoch = async || scene.database.number("select coalesce(max(epoch), 0) from evm.keeper").await;
     let mut holder = keep();
     eventually("it keeps the wallet", || async { epoch().await > 0 }).await;
     let mut longest = Duration::ZERO;
     for round in 0..campaign(1, 8) {
-        let began = scene
-            .database
-            .number("select extract(epoch from clock_timestamp()) * 1000000")
-            .await;
+        let began = scene.database.number("select extract(epoch from clock_timestamp()) * 1000000").await;
         let heir = keep();
         // A process may have used more than one session for its lease.
         let waiting = format!(
@@ -210,10 +190,7 @@ async fn a_killed_keeper_is_replaced_within_ten_seconds() {
              where datname = current_database() and pid <> pg_backend_pid() and query like '%tidegate.lease_take%'
                and extract(epoch from backend_start) * 1000000 >= {began}"
         );
-        eventually("another one waits for its lease", || async {
-            scene.database.number(&waiting).await > 0
-        })
-        .await;
+        eventually("another one waits for its lease", || async { scene.database.number(&waiting).await > 0 }).await;
         scene.proxy.add(Rule::new(SEND, Fault::Swallow));
         let sends = scene.begin(&scene.orders(3).await).await;
         let before = epoch().await;
@@ -221,10 +198,7 @@ async fn a_killed_keeper_is_replaced_within_ten_seconds() {
         let killed = Instant::now();
         scene.proxy.clear();
         assert_eq!(scene.counts().await, (round * 3, round * 3), "they were swallowed");
-        eventually("all are in the pool", || async {
-            scene.counts().await.1 == (round + 1) * 3
-        })
-        .await;
+        eventually("all are in the pool", || async { scene.counts().await.1 == (round + 1) * 3 }).await;
         longest = longest.max(killed.elapsed());
         assert!(epoch().await > before);
         scene.anvil.mine(1).await.unwrap();
@@ -277,11 +251,7 @@ async fn a_base_fee_that_rises_threefold_holds_nothing_up() {
     let orders = scene.orders(64).await;
     let sends = scene.begin(&orders).await;
     let max_fee: i64 = scene.database.number("select max(max_fee) from evm.attempt").await;
-    scene
-        .anvil
-        .set_next_base_fee(u128::try_from(max_fee).unwrap() * 3)
-        .await
-        .unwrap();
+    scene.anvil.set_next_base_fee(u128::try_from(max_fee).unwrap() * 3).await.unwrap();
     scene.anvil.mine(1).await.unwrap();
     assert_eq!(scene.counts().await.0, 0, "none could be mined");
     let keeper = scene.keeper().await;
@@ -294,10 +264,7 @@ async fn a_base_fee_that_rises_threefold_holds_nothing_up() {
     }
     super::scene::outcomes(sends).await;
     let versions = scene.versions().await;
-    println!(
-        "S11: mined after {blocks} blocks, {} versions at most",
-        versions.iter().max().unwrap()
-    );
+    println!("S11: mined after {blocks} blocks, {} versions at most", versions.iter().max().unwrap());
     assert!(versions.iter().all(|versions| *versions <= 3), "{versions:?}");
     let rises = "select bool_and(b.max_fee >= a.max_fee * 1.125 and b.tip >= a.tip * 1.125)::text
                  from evm.attempt as a join evm.attempt as b using (wallet, nonce) where b.n = a.n + 1";
@@ -317,10 +284,8 @@ async fn a_request_that_ends_before_its_allocation_gets_no_nonce() {
         match number % 3 {
             0 => scene.end(id).await,
             1 => {
-                let lapse = format!(
-                    "update tidegate.claim set until = tidegate.clock() where token = {}",
-                    order.lease.token
-                );
+                let lapse =
+                    format!("update tidegate.claim set until = tidegate.clock() where token = {}", order.lease.token);
                 scene.database.execute(&lapse).await;
             }
             // Another worker has it.

@@ -45,21 +45,12 @@ pub struct Scene {
 
 /// Small enough for an account of a test.
 pub fn options() -> KeeperOptions {
-    KeeperOptions {
-        funds: Funds {
-            rate: 1,
-            ..Funds::default()
-        },
-        ..KeeperOptions::default()
-    }
+    KeeperOptions { funds: Funds { rate: 1, ..Funds::default() }, ..KeeperOptions::default() }
 }
 
 impl Scene {
     pub async fn new(mining: Mining) -> Self {
-        let anvil = Anvil::start(ChainOptions {
-            mining,
-            ..ChainOptions::default()
-        });
+        let anvil = Anvil::start(ChainOptions { mining, ..ChainOptions::default() });
         let (database, anvil) = tokio::join!(orders::database(), anvil);
         let anvil = anvil.unwrap();
         // What its constructor returns is its code.
@@ -71,13 +62,7 @@ impl Scene {
         let proxy = RpcProxy::start(anvil.url(), 7).await.unwrap();
         let chain = Chain::connect(anvil.chain_id(), &[proxy.url().clone()]).await.unwrap();
         let wallet = orders::adopt(&database, &chain, 1, 64).await;
-        Self {
-            database,
-            anvil,
-            proxy,
-            chain,
-            wallet,
-        }
+        Self { database, anvil, proxy, chain, wallet }
     }
 
     pub fn store(&self) -> Store {
@@ -96,14 +81,8 @@ impl Scene {
     /// The chain without the proxy, by fees up to this many wei.
     pub async fn direct(&self, cap: u128) -> Chain {
         let urls: [Url; 1] = [self.anvil.url().clone()];
-        let bounds = FeeBounds {
-            cap,
-            ..FeeBounds::default()
-        };
-        Chain::connect(self.anvil.chain_id(), &urls)
-            .await
-            .unwrap()
-            .with_fee_bounds(bounds)
+        let bounds = FeeBounds { cap, ..FeeBounds::default() };
+        Chain::connect(self.anvil.chain_id(), &urls).await.unwrap().with_fee_bounds(bounds)
     }
 
     pub fn sender(&self) -> Sender {
@@ -132,10 +111,7 @@ impl Scene {
         crate::support::eventually("each order was broadcast", || async {
             let broadcast = "select count(*) from evm.tx as t join evm.attempt as a using (wallet, nonce)
                              where t.order_id = any($1) and a.answer is not null";
-            let count = sqlx::query_scalar::<_, i64>(broadcast)
-                .bind(&ids)
-                .fetch_one(&self.database.pool)
-                .await;
+            let count = sqlx::query_scalar::<_, i64>(broadcast).bind(&ids).fetch_one(&self.database.pool).await;
             count.unwrap() >= wanted
         })
         .await;
@@ -144,9 +120,7 @@ impl Scene {
 
     /// Ends a request whatever its worker does, as a deadline or an operator would.
     pub async fn end(&self, request: RequestId) {
-        self.database
-            .execute(&format!("select tidegate.fail_request('{request}', 'a test ends it')"))
-            .await;
+        self.database.execute(&format!("select tidegate.fail_request('{request}', 'a test ends it')")).await;
     }
 
     /// Moves the database's clock, which [`TestDatabase::stop_clock`] has stopped.
@@ -176,12 +150,7 @@ impl Scene {
     /// The transactions of the wallet on the chain: mined, and with those that wait.
     pub async fn counts(&self) -> (u64, u64) {
         let count = async |at: &str| {
-            let count: U64 = self
-                .anvil
-                .rpc()
-                .call("eth_getTransactionCount", (self.wallet, at))
-                .await
-                .unwrap();
+            let count: U64 = self.anvil.rpc().call("eth_getTransactionCount", (self.wallet, at)).await.unwrap();
             count.to()
         };
         (count("latest").await, count("pending").await)
@@ -210,11 +179,7 @@ impl Scene {
                 id,
                 to: CONTRACT,
                 calldata: counter::count(id),
-                sends: if status == "completed" {
-                    Sends::One
-                } else {
-                    sends(status)
-                },
+                sends: if status == "completed" { Sends::One } else { sends(status) },
             }
         });
         let expected = Expected {
@@ -237,23 +202,15 @@ impl Scene {
 
     /// How often the chain has counted a request.
     pub async fn counted(&self, request: RequestId) -> u64 {
-        let input = Counter::countsCall {
-            order: counter::name(request),
-        };
-        let call = tidegate_evm::CallRequest::default()
-            .to(CONTRACT)
-            .input(Bytes::from(input.abi_encode()).into());
+        let input = Counter::countsCall { order: counter::name(request) };
+        let call = tidegate_evm::CallRequest::default().to(CONTRACT).input(Bytes::from(input.abi_encode()).into());
         let answer = self.chain.call(&call, BlockNumberOrTag::Latest).await.unwrap();
         U256::from_be_slice(&answer).to()
     }
 
     /// Sends a transaction of the wallet past Tidegate.
     pub async fn foreign(&self, nonce: u64, to: Address, input: Bytes) -> B256 {
-        self.anvil
-            .rpc()
-            .call::<Value>("anvil_impersonateAccount", (self.wallet,))
-            .await
-            .unwrap();
+        self.anvil.rpc().call::<Value>("anvil_impersonateAccount", (self.wallet,)).await.unwrap();
         let transaction = alloy::rpc::types::TransactionRequest::default()
             .from(self.wallet)
             .to(to)

@@ -30,28 +30,18 @@ async fn each_log_of_ours_is_applied_once_and_in_order() {
     scene.block(2).await;
     scene.caught_up().await;
     assert_eq!(scene.applied().await.len(), 7);
-    assert_eq!(
-        recorder.pages.load(Relaxed),
-        2,
-        "blocks that are there together are one page"
-    );
+    assert_eq!(recorder.pages.load(Relaxed), 2, "blocks that are there together are one page");
 }
 
 #[tokio::test]
 async fn a_watcher_begins_at_the_newest_block() {
     let scene = Scene::new().await;
     scene.block(3).await;
-    let options = WatchOptions {
-        after: None,
-        ..scene.options()
-    };
+    let options = WatchOptions { after: None, ..scene.options() };
     let _watching = scene.watch(1, options, &Recorder::default());
     eventually("it has begun", || async { scene.cursor().await == 1 }).await;
     scene.block(1).await;
-    eventually("the next log is applied", || async {
-        scene.applied().await == [(2, 3)]
-    })
-    .await;
+    eventually("the next log is applied", || async { scene.applied().await == [(2, 3)] }).await;
 }
 
 #[tokio::test]
@@ -86,17 +76,11 @@ async fn ranges_shrink_to_what_the_endpoints_allow() {
         scene.block(1).await;
     }
     let recorder = Recorder::default();
-    let options = WatchOptions {
-        range_max: 16,
-        ..scene.options()
-    };
+    let options = WatchOptions { range_max: 16, ..scene.options() };
     let _watching = scene.watch(1, options, &recorder);
     scene.caught_up().await;
     let pages = recorder.pages.load(Relaxed);
-    assert!(
-        (20..40).contains(&pages),
-        "ranges of two, and some of four that were refused: {pages}"
-    );
+    assert!((20..40).contains(&pages), "ranges of two, and some of four that were refused: {pages}");
 }
 
 #[tokio::test]
@@ -123,10 +107,7 @@ async fn a_handler_gets_the_block_that_it_asks_for_with_the_page_again() {
     let scene = Scene::new().await;
     scene.block(0).await;
     scene.block(2).await;
-    let recorder = Recorder {
-        needs: Some(1),
-        ..Recorder::default()
-    };
+    let recorder = Recorder { needs: Some(1), ..Recorder::default() };
     let _watching = scene.watch(1, scene.options(), &recorder);
     scene.caught_up().await;
     let block = scene.anvil.block(1).await.unwrap().unwrap();
@@ -142,14 +123,8 @@ async fn two_watchers_apply_each_log_once() {
         scene.block(2).await;
     }
     let recorder = Recorder::default();
-    let options = || WatchOptions {
-        range_max: 1,
-        ..scene.options()
-    };
-    let both = [
-        scene.watch(1, options(), &recorder),
-        scene.watch(1, options(), &recorder),
-    ];
+    let options = || WatchOptions { range_max: 1, ..scene.options() };
+    let both = [scene.watch(1, options(), &recorder), scene.watch(1, options(), &recorder)];
     scene.caught_up().await;
     scene.anvil.reorg(4).await.unwrap();
     scene.block(2).await;
@@ -169,14 +144,10 @@ async fn one_process_watches_and_another_takes_over() {
     let scene = Scene::new().await;
     let tidegate = Tidegate::from_pool(scene.database.pool.clone());
     let recorder = Recorder::default();
-    let (watchers, stops): (Vec<_>, Vec<_>) = (0..2)
-        .map(|_| (scene.watcher(scene.options(), &recorder), CancellationToken::new()))
-        .unzip();
+    let (watchers, stops): (Vec<_>, Vec<_>) =
+        (0..2).map(|_| (scene.watcher(scene.options(), &recorder), CancellationToken::new())).unzip();
     let both = async {
-        let runs = watchers
-            .iter()
-            .zip(&stops)
-            .map(|(watcher, stop)| watcher.watch(&tidegate, stop.clone()));
+        let runs = watchers.iter().zip(&stops).map(|(watcher, stop)| watcher.watch(&tidegate, stop.clone()));
         for run in join_all(runs).await {
             run.unwrap();
         }

@@ -13,14 +13,7 @@ async fn s2_every_spelling_of_a_value_is_accepted() {
     let context = format!("0x0107{}", "ab".repeat(31));
     let epoch = format!("0x0207{}08{}", "AB".repeat(31), "cd".repeat(31));
     let mut cases: Vec<(Family, &str, Value)> = Vec::new();
-    for chain_id in [
-        json!("31337"),
-        json!(31337),
-        json!("0x7a69"),
-        json!("0x7A69"),
-        json!("0"),
-        json!(u64::MAX),
-    ] {
+    for chain_id in [json!("31337"), json!(31337), json!("0x7a69"), json!("0x7A69"), json!("0"), json!(u64::MAX)] {
         cases.push((InputProof, "/contractChainId", chain_id.clone()));
         cases.push((UserDecrypt, "/contractsChainId", chain_id.clone()));
         cases.push((DelegatedUserDecrypt, "/contractsChainId", chain_id));
@@ -75,10 +68,7 @@ async fn what_is_stored_is_canonical() {
             }
             UserDecrypt | DelegatedUserDecrypt => {
                 let variant = if family == UserDecrypt { "user" } else { "delegated" };
-                assert_eq!(
-                    (&payload["family"], &payload["variant"]),
-                    (&json!("user_decrypt"), &json!(variant))
-                );
+                assert_eq!((&payload["family"], &payload["variant"]), (&json!("user_decrypt"), &json!(variant)));
                 assert_eq!(payload["requestValidity"]["startTimestamp"], "1700000000");
                 assert_eq!(payload["signature"], format!("0x{}", "f3".repeat(65)));
             }

@@ -31,11 +31,7 @@ async fn s2_a_body_that_is_no_object_is_of_the_wrong_type() {
     for family in Family::ALL {
         for value in [json!([]), json!("x"), json!(1), json!(null), json!(true)] {
             let answer = node.post(family, &value).await;
-            assert_eq!(
-                (answer.status, answer.label()),
-                (400, "validation_failed"),
-                "{family:?} {value}"
-            );
+            assert_eq!((answer.status, answer.label()), (400, "validation_failed"), "{family:?} {value}");
             let details = json!([{"field": "request", "issue": "Invalid data type"}]);
             assert_eq!(answer.body["error"]["details"], details);
         }
@@ -50,11 +46,9 @@ async fn s2_a_body_of_two_mebibytes_is_read_and_a_larger_one_is_a_request_error(
     for family in Family::ALL {
         let body = body(family).to_string();
         let padded = |length: usize| format!("{}{body}", " ".repeat(length - body.len()));
-        for (length, status, label) in [
-            (limit, 202, ""),
-            (limit + 1, 400, "request_error"),
-            (5 * limit, 400, "request_error"),
-        ] {
+        for (length, status, label) in
+            [(limit, 202, ""), (limit + 1, 400, "request_error"), (5 * limit, 400, "request_error")]
+        {
             let answer = node.post_text(family, padded(length), "application/json").await;
             assert_eq!((answer.status, answer.label()), (status, label), "{family:?} {length}");
         }
@@ -65,12 +59,7 @@ async fn s2_a_body_of_two_mebibytes_is_read_and_a_larger_one_is_a_request_error(
 async fn s2_the_content_type_does_not_matter() {
     let database = database().await;
     let node = Node::start(&database).await;
-    for content_type in [
-        "text/plain",
-        "application/octet-stream",
-        "x",
-        "multipart/form-data; boundary=x",
-    ] {
+    for content_type in ["text/plain", "application/octet-stream", "x", "multipart/form-data; boundary=x"] {
         for family in Family::ALL {
             let answer = node.post_text(family, body(family).to_string(), content_type).await;
             assert_eq!(answer.status, 202, "{family:?} {content_type}");
@@ -93,11 +82,7 @@ async fn s2_a_handle_of_a_chain_that_is_not_configured_is_refused_after_all_rule
         (Family::DelegatedUserDecrypt, "/handleContractPairs/0/handle"),
     ] {
         let answer = node.post(family, &with(family, pointer, json!(foreign))).await;
-        assert_eq!(
-            (answer.status, answer.label()),
-            (400, "host_chain_id_not_supported"),
-            "{family:?}"
-        );
+        assert_eq!((answer.status, answer.label()), (400, "host_chain_id_not_supported"), "{family:?}");
         let message = answer.body["error"]["message"].as_str();
         assert_eq!(message, Some("Host chain ID 5 is not supported by this relayer"));
 
@@ -128,18 +113,11 @@ async fn s2_a_job_id_that_is_no_uuid_is_invalid_and_an_unknown_one_is_not_found(
             "5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a6g",
         ] {
             let answer = node.poll(family, id).await;
-            assert_eq!(
-                (answer.status, answer.label()),
-                (400, "validation_failed"),
-                "{family:?} {id}"
-            );
+            assert_eq!((answer.status, answer.label()), (400, "validation_failed"), "{family:?} {id}");
             let details = json!([{"field": "jobId", "issue": "Must be a UUID"}]);
             assert_eq!(answer.body["error"]["details"], details);
         }
-        for id in [
-            "5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69",
-            "00000000-0000-0000-0000-000000000000",
-        ] {
+        for id in ["5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69", "00000000-0000-0000-0000-000000000000"] {
             let answer = node.poll(family, id).await;
             assert_eq!((answer.status, answer.label()), (404, "not_found"), "{family:?} {id}");
             assert_eq!(answer.body["error"]["message"], "Request not found");
@@ -175,11 +153,7 @@ async fn s2_other_methods_and_paths_are_answered_without_tricks() {
         let path = family.path();
         assert_eq!(status("GET", path).await, 405, "{path}");
         assert_eq!(status("PUT", path).await, 405, "{path}");
-        assert_eq!(
-            status("POST", &format!("{path}/5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69")).await,
-            405,
-            "{path}"
-        );
+        assert_eq!(status("POST", &format!("{path}/5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69")).await, 405, "{path}");
         assert_eq!(status("POST", &format!("{path}/")).await, 404, "{path}/");
     }
     for path in [
@@ -194,11 +168,7 @@ async fn s2_other_methods_and_paths_are_answered_without_tricks() {
         "/v3/user-decrypt/5d0c1f3a-9b7e-4c2d-8a6f-1e2d3c4b5a69",
     ] {
         for method in [reqwest::Method::GET, reqwest::Method::POST] {
-            let answer = client
-                .request(method, format!("{}{path}", node.url))
-                .send()
-                .await
-                .unwrap();
+            let answer = client.request(method, format!("{}{path}", node.url)).send().await.unwrap();
             assert_eq!(
                 (answer.status().as_u16(), &answer.headers()["content-type"]),
                 (404, &"application/json".parse().unwrap())
@@ -206,18 +176,10 @@ async fn s2_other_methods_and_paths_are_answered_without_tricks() {
             let body: Value = answer.json().await.unwrap();
             assert_eq!(body["status"], "failed", "{path}: {body}");
             assert!(body["requestId"].is_string(), "{path}: {body}");
-            assert_eq!(
-                body["error"],
-                json!({"label": "not_found", "message": "No such path"}),
-                "{path}"
-            );
+            assert_eq!(body["error"], json!({"label": "not_found", "message": "No such path"}), "{path}");
         }
     }
-    assert_eq!(
-        status("POST", "/v1/input-proof").await,
-        401,
-        "Tidegate's own API needs a key"
-    );
+    assert_eq!(status("POST", "/v1/input-proof").await, 401, "Tidegate's own API needs a key");
     assert_eq!(status("GET", "/livez").await, 200, "Tidegate's own API");
 }
 
@@ -236,11 +198,7 @@ async fn probes_have_the_form_of_the_original() {
     // What a release is built with.
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let printed = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program)
-            .args(arguments)
-            .current_dir(root)
-            .output()
-            .unwrap();
+        let output = Command::new(program).args(arguments).current_dir(root).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let steps = printed("make", &["--dry-run", "release-fhevm"]);
@@ -254,10 +212,7 @@ async fn probes_have_the_form_of_the_original() {
     let health = node.get("/healthz").await;
     assert_eq!(health.status, 503);
     let dependencies = json!({"database": "ok", "gateway_http": "fail", "gateway_listener_0": "fail", "wallets": "ok"});
-    assert_eq!(
-        health.body,
-        json!({"status": "unhealthy", "dependencies": dependencies})
-    );
+    assert_eq!(health.body, json!({"status": "unhealthy", "dependencies": dependencies}));
 }
 
 #[tokio::test]
@@ -269,9 +224,7 @@ async fn the_key_url_is_that_of_the_configuration_or_not_known_yet() {
     assert_eq!(answer.body["error"]["message"], "Key URL not yet initialized");
 
     let known = json!({"fheKeyInfo": [], "crs": {}});
-    database
-        .execute(&format!("insert into fhevm.key_url (answer) values ('{known}')"))
-        .await;
+    database.execute(&format!("insert into fhevm.key_url (answer) values ('{known}')")).await;
     assert_eq!(node.get("/v2/keyurl").await.body["response"], known);
     database.cut().await;
     assert_eq!(node.get("/v2/keyurl").await.body["response"], known);
@@ -285,12 +238,6 @@ async fn the_key_url_is_that_of_the_configuration_or_not_known_yet() {
     let node = Node::start_with(&database, &lines).await;
     let response = node.get("/v2/keyurl").await.body["response"].clone();
     let urls = json!(["https://kms.example/PublicKey/a8"]);
-    assert_eq!(
-        response["fheKeyInfo"],
-        json!([{"fhePublicKey": {"dataId": key, "urls": urls}}])
-    );
-    assert_eq!(
-        response["crs"]["2048"],
-        json!({"dataId": crs, "urls": ["https://kms.example/CRS/67"]})
-    );
+    assert_eq!(response["fheKeyInfo"], json!([{"fhePublicKey": {"dataId": key, "urls": urls}}]));
+    assert_eq!(response["crs"]["2048"], json!({"dataId": crs, "urls": ["https://kms.example/CRS/67"]}));
 }

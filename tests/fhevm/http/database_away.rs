@@ -12,10 +12,7 @@ use super::{
 async fn while_the_database_is_away_no_call_is_ended() {
     let database = database().await;
     let node = Node::start(&database).await;
-    let job = node
-        .post(Family::PublicDecrypt, &body(Family::PublicDecrypt))
-        .await
-        .job();
+    let job = node.post(Family::PublicDecrypt, &body(Family::PublicDecrypt)).await.job();
     database.cut().await;
 
     for family in Family::ALL {
@@ -30,18 +27,12 @@ async fn while_the_database_is_away_no_call_is_ended() {
         assert_eq!(node.post(family, &json!({})).await.label(), "missing_fields");
     }
     let health = node.get("/healthz").await;
-    assert_eq!(
-        (health.status, &health.body["dependencies"]["database"]),
-        (503, &json!("fail"))
-    );
+    assert_eq!((health.status, &health.body["dependencies"]["database"]), (503, &json!("fail")));
     assert_eq!(node.get("/liveness").await.status, 200);
 
     database.restore().await;
     eventually("submissions are stored again", || async {
-        node.post(Family::PublicDecrypt, &body(Family::PublicDecrypt))
-            .await
-            .status
-            == 202
+        node.post(Family::PublicDecrypt, &body(Family::PublicDecrypt)).await.status == 202
     })
     .await;
     let again = node.post(Family::PublicDecrypt, &body(Family::PublicDecrypt)).await;

@@ -106,10 +106,7 @@ fn faults(rule: Rule) -> Vec<(Value, &'static str)> {
             (json!(false), NOT_A_STRING),
         ],
         Rule::Timestamp => {
-            let (invalid, future) = (
-                "Value must be a valid U256 number",
-                "Timestamp must not be in the future",
-            );
+            let (invalid, future) = ("Value must be a valid U256 number", "Timestamp must not be in the future");
             vec![
                 text("", invalid),
                 text("soon", invalid),
@@ -140,11 +137,7 @@ fn faults(rule: Rule) -> Vec<(Value, &'static str)> {
             (json!("0x"), WRONG_TYPE),
             (json!(null), WRONG_TYPE),
         ],
-        Rule::Object => vec![
-            (json!([]), WRONG_TYPE),
-            (json!("x"), WRONG_TYPE),
-            (json!(null), WRONG_TYPE),
-        ],
+        Rule::Object => vec![(json!([]), WRONG_TYPE), (json!("x"), WRONG_TYPE), (json!(null), WRONG_TYPE)],
     }
 }
 
@@ -200,12 +193,7 @@ fn places(family: Family) -> Vec<(&'static str, Rule)> {
 
 fn is_refused(answer: &Answer, label: &str, message: &str, details: &Value, said: &str) {
     assert_eq!(
-        (
-            answer.status,
-            answer.label(),
-            answer.body["error"]["message"].as_str(),
-            &answer.body["error"]["details"]
-        ),
+        (answer.status, answer.label(), answer.body["error"]["message"].as_str(), &answer.body["error"]["details"]),
         (400, label, Some(message), details),
         "{said}"
     );
@@ -244,34 +232,17 @@ async fn s2_a_field_that_is_missing_is_named_wherever_it_is() {
                 continue;
             }
             let mut incomplete = body(family);
-            incomplete
-                .pointer_mut(parent)
-                .unwrap()
-                .as_object_mut()
-                .unwrap()
-                .remove(field);
+            incomplete.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(field);
             let answer = node.post(family, &incomplete).await;
             let message = format!("Missing 1 required field in the request: {field}");
             let details = json!([{"field": field, "issue": "Required but missing"}]);
-            is_refused(
-                &answer,
-                "missing_fields",
-                &message,
-                &details,
-                &format!("{family:?} without {pointer}"),
-            );
+            is_refused(&answer, "missing_fields", &message, &details, &format!("{family:?} without {pointer}"));
         }
         let answer = node.post(family, &json!({"unknown": 1})).await;
-        let names: Vec<_> = places(family)
-            .into_iter()
-            .filter(|(pointer, _)| pointer.matches('/').count() == 1)
-            .collect();
+        let names: Vec<_> =
+            places(family).into_iter().filter(|(pointer, _)| pointer.matches('/').count() == 1).collect();
         assert_eq!(answer.label(), "missing_fields");
-        assert_eq!(
-            answer.body["error"]["details"].as_array().unwrap().len(),
-            names.len(),
-            "{family:?}"
-        );
+        assert_eq!(answer.body["error"]["details"].as_array().unwrap().len(), names.len(), "{family:?}");
     }
 }
 
@@ -281,17 +252,10 @@ async fn a_body_that_asks_for_what_is_not_served_is_refused_by_its_field_before_
     let node = Node::start(&database).await;
     for family in Family::ALL {
         for (field, refused, ignored) in [
-            (
-                "encryptedStores",
-                vec![json!([]), json!(["0x01"]), json!({}), json!("")],
-                vec![Value::Null],
-            ),
+            ("encryptedStores", vec![json!([]), json!(["0x01"]), json!({}), json!("")], vec![Value::Null]),
             (
                 "attestationType",
-                vec![
-                    json!("solana-srfc38-user-decrypt-v1"),
-                    json!("solana-ed25519-user-decrypt-v2"),
-                ],
+                vec![json!("solana-srfc38-user-decrypt-v1"), json!("solana-ed25519-user-decrypt-v2")],
                 vec![Value::Null, json!("eip712-unified-user-decrypt-v1"), json!(5)],
             ),
         ] {

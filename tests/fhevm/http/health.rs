@@ -16,9 +16,7 @@ async fn later(seconds: u64) {
 
 /// An endpoint of the configured chain whose newest block is the fortieth.
 async fn endpoint() -> RpcProxy {
-    let endpoint = RpcProxy::start(&"http://127.0.0.1:1".parse().unwrap(), 1)
-        .await
-        .unwrap();
+    let endpoint = RpcProxy::start(&"http://127.0.0.1:1".parse().unwrap(), 1).await.unwrap();
     endpoint.add(Rule::new("eth_chainId", Fault::Answer(json!("0xd431"))));
     endpoint.add(Rule::new("eth_blockNumber", Fault::Answer(json!("0x28"))));
     endpoint
@@ -35,10 +33,7 @@ async fn a_listener_fails_when_the_watcher_has_been_elsewhere_for_minutes() {
         // It goes on to take requests and to answer polls.
         assert_eq!((health.status, &health.body["status"]), (200, &json!("healthy")));
         let dependencies = &health.body["dependencies"];
-        assert_eq!(
-            (&dependencies["gateway_http"], &dependencies["database"]),
-            (&json!("ok"), &json!("ok"))
-        );
+        assert_eq!((&dependencies["gateway_http"], &dependencies["database"]), (&json!("ok"), &json!("ok")));
         dependencies["gateway_listener_0"].clone()
     };
     // The chain that was read was another one, or is shorter now.
@@ -91,8 +86,6 @@ async fn wallets_fail_when_a_nonce_is_not_mined_for_half_a_minute() {
     assert_eq!(wallets().await, "ok", "the lowest one is younger");
     database.execute(&older(7)).await;
     assert_eq!(wallets().await, "fail");
-    database
-        .execute("update evm.tx set state = 'mined', mined_hash = decode(repeat('07', 32), 'hex')")
-        .await;
+    database.execute("update evm.tx set state = 'mined', mined_hash = decode(repeat('07', 32), 'hex')").await;
     assert_eq!(wallets().await, "ok");
 }

@@ -19,17 +19,10 @@ async fn key(database: &TestDatabase, name: &str, scope: Scope) -> String {
 async fn calls_need_a_key_where_keys_are_required() {
     let database = database().await;
     let node = Node::start_with(&database, "keys = \"required\"").await;
-    let (submits, responds) = (
-        key(&database, "a", Scope::Submit).await,
-        key(&database, "b", Scope::Respond).await,
-    );
+    let (submits, responds) = (key(&database, "a", Scope::Submit).await, key(&database, "b", Scope::Respond).await);
     let client = reqwest::Client::new();
     for family in Family::ALL {
-        let post = || {
-            client
-                .post(format!("{}{}", node.url, family.path()))
-                .json(&body(family))
-        };
+        let post = || client.post(format!("{}{}", node.url, family.path())).json(&body(family));
         let mut jobs = Vec::new();
         for (header, value, status) in [
             ("x-api-key", submits.clone(), 202),
@@ -49,10 +42,7 @@ async fn calls_need_a_key_where_keys_are_required() {
         let path = format!("{}/{}", family.path(), jobs[0]);
         let get = || client.get(format!("{}{path}", node.url));
         assert_eq!(answer("GET", &path, get()).await.status, 401);
-        assert_eq!(
-            answer("GET", &path, get().header("x-api-key", &submits)).await.status,
-            202
-        );
+        assert_eq!(answer("GET", &path, get().header("x-api-key", &submits)).await.status, 202);
         // The key comes first, whatever the body.
         let empty = client.post(format!("{}{}", node.url, family.path())).json(&json!({}));
         assert_eq!(answer("POST", family.path(), empty).await.label(), "unauthorized");
@@ -63,10 +53,7 @@ async fn calls_need_a_key_where_keys_are_required() {
 #[tokio::test]
 async fn s3_twins_of_other_keys_are_one_job_unless_they_are_kept_apart() {
     let database = database().await;
-    let keys = [
-        key(&database, "a", Scope::Submit).await,
-        key(&database, "b", Scope::Submit).await,
-    ];
+    let keys = [key(&database, "a", Scope::Submit).await, key(&database, "b", Scope::Submit).await];
     for (twins, are_one) in [("shared", true), ("per_key", false)] {
         let lines = format!("keys = \"required\"\ntwins = \"{twins}\"");
         let node = Node::start_with(&database, &lines).await;

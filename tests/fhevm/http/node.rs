@@ -57,20 +57,14 @@ pub fn config_file(lines: &str) -> tempfile::NamedTempFile {
 pub async fn database() -> TestDatabase {
     let database = TestDatabase::uninitialised().await;
     let tidegate = Tidegate::from_pool(database.pool.clone());
-    tidegate
-        .migrate_with(&[tidegate_evm::migrations(), tidegate_fhevm::migrations()])
-        .await
-        .unwrap();
+    tidegate.migrate_with(&[tidegate_evm::migrations(), tidegate_fhevm::migrations()]).await.unwrap();
     kinds::init(&database.pool).await.unwrap();
     database
 }
 
 /// A store like that of a node: it does not wait long for a connection.
 fn own_store(database: &TestDatabase) -> Store {
-    let settings = PoolSettings {
-        acquire_timeout: Duration::from_secs(2),
-        ..PoolSettings::default()
-    };
+    let settings = PoolSettings { acquire_timeout: Duration::from_secs(2), ..PoolSettings::default() };
     Store::new(connect_lazily(&database.url, &settings).unwrap())
 }
 
@@ -88,11 +82,7 @@ pub async fn work(
         }
         stages = stages.send(kind, move |_: Request<Payload>| std::future::ready(send()));
     }
-    Tidegate::from_pool(database.pool.clone())
-        .worker(stages)
-        .start()
-        .await
-        .unwrap()
+    Tidegate::from_pool(database.pool.clone()).worker(stages).start().await.unwrap()
 }
 
 /// The downstream has taken a request, and its response comes later.
@@ -167,11 +157,7 @@ impl Node {
         let routes = node.router();
         let router = Relayer::new(node, &store, &config).await.router(routes);
         tokio::spawn(engine::serve(listener, router, stop.clone()));
-        Self {
-            url,
-            client: Client::new(),
-            _stop: stop.drop_guard(),
-        }
+        Self { url, client: Client::new(), _stop: stop.drop_guard() }
     }
 
     pub async fn post(&self, family: Family, body: &Value) -> Answer {
@@ -194,10 +180,7 @@ impl Node {
 
     /// Polls until the request has ended.
     pub async fn wait(&self, family: Family, job: &str) -> Answer {
-        eventually("the request has ended", || async {
-            self.poll(family, job).await.status != 202
-        })
-        .await;
+        eventually("the request has ended", || async { self.poll(family, job).await.status != 202 }).await;
         self.poll(family, job).await
     }
 }

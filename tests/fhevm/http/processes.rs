@@ -56,9 +56,7 @@ async fn init_makes_what_is_missing_once_however_often_and_keeps_what_an_operato
     said.sort_unstable();
     assert_eq!(said, [made, "nothing changed: every kind is there\n"]);
 
-    database
-        .execute("select tidegate.config_set('fhevm_input_proof.per_seconds', '50')")
-        .await;
+    database.execute("select tidegate.config_set('fhevm_input_proof.per_seconds', '50')").await;
     assert!(init().await.0);
     for (name, value) in [
         ("fhevm_input_proof.per_seconds", "50"),
@@ -97,12 +95,7 @@ async fn serve_says_what_is_missing() {
     let (served, _, error) = output(command(&database, unknown.path(), &["serve"])).await;
     assert!(!served && error.contains("cors_origin"), "{error}");
 
-    let (served, _, error) = output(command(
-        &database,
-        config.path(),
-        &["serve", "--listen", "192.0.2.1:3000"],
-    ))
-    .await;
+    let (served, _, error) = output(command(&database, config.path(), &["serve", "--listen", "192.0.2.1:3000"])).await;
     assert!(!served && error.contains("--behind-an-edge"), "{error}");
 }
 
@@ -112,9 +105,7 @@ async fn serve_answers_until_it_is_stopped() {
     let config = config_file("");
     let (mut process, [url, metrics]) = serve(&database, config.path()).await;
     let family = Family::PublicDecrypt;
-    let call = reqwest::Client::new()
-        .post(format!("{url}{}", family.path()))
-        .json(&body(family));
+    let call = reqwest::Client::new().post(format!("{url}{}", family.path())).json(&body(family));
 
     let answer = super::node::answer("POST", family.path(), call).await;
 

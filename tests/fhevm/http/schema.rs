@@ -48,23 +48,14 @@ pub fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, body: &
         }
         // The original answers a bad job id in plain text.
         400 if fact.is_null() => "failed_job",
-        _ => fact["schema"]
-            .as_str()
-            .unwrap_or_else(|| panic!("undocumented: {said}")),
+        _ => fact["schema"].as_str().unwrap_or_else(|| panic!("undocumented: {said}")),
     };
-    let faults: Vec<_> = validator(schema)
-        .iter_errors(body)
-        .map(|error| error.to_string())
-        .collect();
+    let faults: Vec<_> = validator(schema).iter_errors(body).map(|error| error.to_string()).collect();
     assert!(faults.is_empty(), "{said}: {faults:?}");
     if let Some(label) = label {
         let further = (format!("{method} {status}"), label);
-        let documented = fact["labels"]
-            .as_array()
-            .is_none_or(|labels| labels.contains(&json!(label)));
-        let further = FURTHER
-            .iter()
-            .any(|(call, word)| (*call, *word) == (further.0.as_str(), further.1));
+        let documented = fact["labels"].as_array().is_none_or(|labels| labels.contains(&json!(label)));
+        let further = FURTHER.iter().any(|(call, word)| (*call, *word) == (further.0.as_str(), further.1));
         assert!(documented || further, "undocumented label: {said}");
         let detailed = ["missing_fields", "validation_failed"].contains(&label);
         assert_eq!(body["error"]["details"].is_array(), detailed, "{said}");
@@ -97,24 +88,12 @@ fn resolved(document: &Value, schema: &Value) -> Value {
             "description" | "example" | "examples" | "title" | "propertyNames" => continue,
             "properties" => {
                 let members = value.as_object().unwrap().iter();
-                members
-                    .map(|(name, value)| (name.clone(), resolved(document, value)))
-                    .collect()
+                members.map(|(name, value)| (name.clone(), resolved(document, value))).collect()
             }
             "items" | "additionalProperties" if value.is_object() => resolved(document, value),
-            "oneOf" => value
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|of| resolved(document, of))
-                .collect(),
+            "oneOf" => value.as_array().unwrap().iter().map(|of| resolved(document, of)).collect(),
             "required" => {
-                let mut names: Vec<_> = value
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|name| name.as_str().unwrap())
-                    .collect();
+                let mut names: Vec<_> = value.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
                 names.sort_unstable();
                 json!(names)
             }
@@ -149,11 +128,7 @@ fn the_facts_are_those_of_the_original_where_its_document_is_at_hand() {
                 continue;
             }
             let responses = operation["responses"].as_object().unwrap();
-            assert_eq!(
-                FACTS["answers"][&call].as_object().unwrap().len(),
-                responses.len(),
-                "{call}"
-            );
+            assert_eq!(FACTS["answers"][&call].as_object().unwrap().len(), responses.len(), "{call}");
             for (status, response) in responses {
                 let fact = &FACTS["answers"][&call][status];
                 let ours = &FACTS["schemas"][fact["schema"].as_str().unwrap()];
@@ -174,23 +149,12 @@ fn the_facts_are_those_of_the_original_where_its_document_is_at_hand() {
 async fn the_served_document_names_every_answer_of_the_original_with_its_labels() {
     let database = database().await;
     let node = Node::start(&database).await;
-    let served: Value = reqwest::get(format!("{}/openapi.json", node.url))
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
-    assert!(
-        served["paths"]["/v1/{kind}"]["post"].is_object(),
-        "Tidegate's own calls"
-    );
+    let served: Value = reqwest::get(format!("{}/openapi.json", node.url)).await.unwrap().json().await.unwrap();
+    assert!(served["paths"]["/v1/{kind}"]["post"].is_object(), "Tidegate's own calls");
     for (call, answers) in FACTS["answers"].as_object().unwrap() {
         let (method, path) = call.split_once(' ').unwrap();
         let operation = &served["paths"][path][method.to_lowercase()];
-        if let Some(family) = Family::ALL
-            .into_iter()
-            .find(|family| method == "POST" && family.path() == path)
-        {
+        if let Some(family) = Family::ALL.into_iter().find(|family| method == "POST" && family.path() == path) {
             let example = &operation["requestBody"]["content"]["application/json"]["example"];
             assert_eq!(node.post(family, example).await.status, 202, "{path}");
         }

@@ -27,11 +27,7 @@ fn another(family: Family) -> Value {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     match family {
-        InputProof => with(
-            family,
-            "/ciphertextWithInputVerification",
-            json!(format!("{number:08x}")),
-        ),
+        InputProof => with(family, "/ciphertextWithInputVerification", json!(format!("{number:08x}"))),
         PublicDecrypt => with(family, "/extraData", json!(format!("0x0107{number:062x}"))),
         _ => with(family, "/publicKey", json!(format!("{number:08x}"))),
     }
@@ -51,15 +47,8 @@ async fn a_request_that_goes_on_is_queued_with_the_seconds_of_its_outlook() {
         let seconds = format!("select retry_after_seconds from tidegate.request_outlook('{job}')");
         let seconds = u64::try_from(database.number(&seconds).await).unwrap();
         let answer = node.poll(PublicDecrypt, job).await;
-        assert_eq!(
-            (answer.status, &answer.body["status"]),
-            (202, &json!("queued")),
-            "{status}"
-        );
-        assert!(
-            answer.retry_after().abs_diff(seconds) <= 1,
-            "{status}: {answer:?}, {seconds}"
-        );
+        assert_eq!((answer.status, &answer.body["status"]), (202, &json!("queued")), "{status}");
+        assert!(answer.retry_after().abs_diff(seconds) <= 1, "{status}: {answer:?}, {seconds}");
     };
     let submitted = node.post(PublicDecrypt, &body(PublicDecrypt)).await;
     let job = submitted.job();
@@ -70,9 +59,7 @@ async fn a_request_that_goes_on_is_queued_with_the_seconds_of_its_outlook() {
     outlook(&job, "processing").await;
     worker.stop().await.unwrap();
 
-    database
-        .execute("select tidegate.pause('fhevm_public_decrypt', false)")
-        .await;
+    database.execute("select tidegate.pause('fhevm_public_decrypt', false)").await;
     let claim = "select (c.lease).token from tidegate.claim_tx('fhevm_public_decrypt', 'w', 1, '1 minute') as c";
     let token = database.number(claim).await;
     outlook(&job, "tx_in_flight").await;
@@ -106,9 +93,7 @@ async fn a_caller_waits_as_long_as_the_last_requests_took() {
 #[tokio::test]
 async fn a_result_has_the_form_of_its_family() {
     let database = database().await;
-    database
-        .execute("update tidegate.kind set response_threshold = 3 where name = 'fhevm_user_decrypt'")
-        .await;
+    database.execute("update tidegate.kind set response_threshold = 3 where name = 'fhevm_user_decrypt'").await;
     let node = Node::start(&database).await;
     let _worker = work(&database, || Check::Ready, taken).await;
     let respond = async |family: Family, parts: &[(Option<&str>, Value)]| {
@@ -147,12 +132,7 @@ async fn a_result_has_the_form_of_its_family() {
         share
     };
     // The fourth comes too late.
-    let shares = [
-        ("k1", "bb", "10"),
-        ("k2", "aa", "2"),
-        ("k3", "cc", "11"),
-        ("k4", "dd", "0"),
-    ];
+    let shares = [("k1", "bb", "10"), ("k2", "aa", "2"), ("k3", "cc", "11"), ("k4", "dd", "0")];
     let parts = shares.map(|(node, payload, index)| (Some(node), share(payload, Some(index))));
     for family in [UserDecrypt, Family::DelegatedUserDecrypt] {
         let answer = respond(family, &parts).await;
@@ -234,10 +214,7 @@ async fn a_revert_that_blames_the_request_names_its_field() {
     let node = Node::start(&database).await;
     let (script, _worker) = Script::run(&database).await;
     let details = [Detail::new("signature", "Signature is invalid")];
-    script.set(
-        Check::Ready,
-        Sent::Rejected(Label::ValidationFailed.error().with_details(json!(details))),
-    );
+    script.set(Check::Ready, Sent::Rejected(Label::ValidationFailed.error().with_details(json!(details))));
     for family in Family::ALL {
         let job = node.post(family, &another(family)).await.job();
         let answer = node.wait(family, &job).await;
@@ -252,9 +229,7 @@ async fn a_revert_that_blames_the_request_names_its_field() {
 #[tokio::test]
 async fn a_request_without_attempts_has_the_label_of_its_last_error() {
     let database = database().await;
-    database
-        .execute("update tidegate.policy set attempts = 1 where stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set attempts = 1 where stage = 'tx'").await;
     let node = Node::start(&database).await;
     let (script, _worker) = Script::run(&database).await;
     for (code, label) in [
@@ -264,14 +239,7 @@ async fn a_request_without_attempts_has_the_label_of_its_last_error() {
         ("timeout".to_owned(), "response_timed_out"),
     ] {
         let error = RequestError::new(&*code, "a stage's own words", true);
-        script.set(
-            Check::Ready,
-            Sent::Retry {
-                error,
-                after: None,
-                may_have_left: true,
-            },
-        );
+        script.set(Check::Ready, Sent::Retry { error, after: None, may_have_left: true });
         let job = node.post(InputProof, &another(InputProof)).await.job();
         let answer = node.wait(InputProof, &job).await;
         assert_eq!((answer.status, answer.label()), (503, label), "{code}");
@@ -294,20 +262,8 @@ async fn a_request_that_has_run_out_of_time_says_of_which() {
     };
     let time_out = "select tidegate.time_out(array['JOB'::uuid])";
     ends(PublicDecrypt, time_out, 503, "readiness_check_timed_out").await;
-    ends(
-        InputProof,
-        "select tidegate.cancel('JOB')",
-        500,
-        "internal_server_error",
-    )
-    .await;
-    ends(
-        InputProof,
-        "select tidegate.fail_request('JOB', 'by hand')",
-        500,
-        "internal_server_error",
-    )
-    .await;
+    ends(InputProof, "select tidegate.cancel('JOB')", 500, "internal_server_error").await;
+    ends(InputProof, "select tidegate.fail_request('JOB', 'by hand')", 500, "internal_server_error").await;
     let deadline = "update tidegate.request set deadline_at = clock_timestamp() - interval '1 second'
                     where id = 'JOB';
                     select tidegate.expire_by_deadline()";
@@ -323,28 +279,18 @@ async fn a_closed_gate_refuses_new_requests_until_it_opens() {
     let database = database().await;
     let node = Node::start(&database).await;
     let job = node.post(InputProof, &body(InputProof)).await.job();
-    database
-        .execute("select tidegate.gate_force('fhevm_input_proof', 'too_many_requests')")
-        .await;
+    database.execute("select tidegate.gate_force('fhevm_input_proof', 'too_many_requests')").await;
 
     let refused = node.post(InputProof, &another(InputProof)).await;
     assert_eq!((refused.status, refused.label()), (429, "rate_limited"));
     let message = refused.body["error"]["message"].as_str().unwrap();
-    assert!(
-        message.starts_with("Server is experiencing high processing load: "),
-        "{message}"
-    );
+    assert!(message.starts_with("Server is experiencing high processing load: "), "{message}");
     assert_eq!(refused.body["requestId"], json!(null));
 
     // A twin is never refused, and neither is a poll.
     assert_eq!(node.post(InputProof, &body(InputProof)).await.job(), job);
     assert_eq!(node.poll(InputProof, &job).await.status, 202);
 
-    database
-        .execute("select tidegate.gate_force('fhevm_input_proof', null)")
-        .await;
-    eventually("the gate is open", || async {
-        node.post(InputProof, &another(InputProof)).await.status == 202
-    })
-    .await;
+    database.execute("select tidegate.gate_force('fhevm_input_proof', null)").await;
+    eventually("the gate is open", || async { node.post(InputProof, &another(InputProof)).await.status == 202 }).await;
 }

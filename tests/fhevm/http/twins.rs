@@ -53,10 +53,7 @@ async fn s3_a_hundred_twins_at_once_on_two_nodes_are_one_job_and_one_send() {
         let jobs: BTreeSet<_> = join_all(submissions).await.into_iter().collect();
         assert_eq!(jobs.len(), 1, "{family:?}");
         let job = jobs.first().unwrap().parse().unwrap();
-        eventually("it is sent", || async {
-            database.status(job).await == "receipt_received"
-        })
-        .await;
+        eventually("it is sent", || async { database.status(job).await == "receipt_received" }).await;
         assert_eq!(sends.load(Ordering::Relaxed), 1, "{family:?}");
     }
 }
@@ -65,12 +62,8 @@ async fn s3_a_hundred_twins_at_once_on_two_nodes_are_one_job_and_one_send() {
 async fn s3_a_twin_that_has_a_result_is_polled_at_once() {
     let database = database().await;
     let node = Node::start(&database).await;
-    let worker = work(
-        &database,
-        || Check::Ready,
-        || Sent::response(json!({"accepted": false, "extraData": "0x00"})),
-    )
-    .await;
+    let worker =
+        work(&database, || Check::Ready, || Sent::response(json!({"accepted": false, "extraData": "0x00"}))).await;
     let job = node.post(InputProof, &body(InputProof)).await.job();
     node.wait(InputProof, &job).await;
     worker.stop().await.unwrap();
@@ -88,13 +81,8 @@ async fn s3_a_twin_that_has_failed_or_run_out_of_time_does_not_count() {
     let database = database().await;
     let node = Node::start(&database).await;
     let first = node.post(UserDecrypt, &body(UserDecrypt)).await.job();
-    database
-        .execute(&format!("select tidegate.time_out(array['{first}'::uuid])"))
-        .await;
-    assert_eq!(
-        node.poll(UserDecrypt, &first).await.label(),
-        "readiness_check_timed_out"
-    );
+    database.execute(&format!("select tidegate.time_out(array['{first}'::uuid])")).await;
+    assert_eq!(node.poll(UserDecrypt, &first).await.label(), "readiness_check_timed_out");
 
     let second = node.post(UserDecrypt, &body(UserDecrypt)).await.job();
     assert_ne!(second, first);

@@ -27,40 +27,17 @@ fn scene(name: &'static str, flows: &[Flow], faults: Faults) -> Scene {
 
 /// Two requests that are checked and sent.
 fn checked() -> Scene {
-    let usual = Faults {
-        crashes: 1,
-        expiries: 1,
-        duplicates: 1,
-        ..Faults::default()
-    };
+    let usual = Faults { crashes: 1, expiries: 1, duplicates: 1, ..Faults::default() };
     let small = Faults { duplicates: 0, ..usual };
-    let large = Faults {
-        crashes: 2,
-        recoveries: 1,
-        ..usual
-    };
+    let large = Faults { crashes: 2, recoveries: 1, ..usual };
     scene("checked", &[Flow::Decrypt; 2], bounds(small, usual, large))
 }
 
 /// Two requests that are only sent, so that more may go wrong.
 fn sent() -> Scene {
-    let usual = Faults {
-        crashes: 1,
-        expiries: 1,
-        duplicates: 1,
-        recoveries: 1,
-        ..Faults::default()
-    };
-    let small = Faults {
-        duplicates: 0,
-        recoveries: 0,
-        ..usual
-    };
-    let large = Faults {
-        crashes: 2,
-        releases: 1,
-        ..usual
-    };
+    let usual = Faults { crashes: 1, expiries: 1, duplicates: 1, recoveries: 1, ..Faults::default() };
+    let small = Faults { duplicates: 0, recoveries: 0, ..usual };
+    let large = Faults { crashes: 2, releases: 1, ..usual };
     scene("sent", &[Flow::Direct; 2], bounds(small, usual, large))
 }
 
@@ -69,47 +46,24 @@ fn sent_at_most_once() -> Scene {
     Scene {
         name: "sent at most once",
         semantics: Semantics::AtMostOnce,
-        faults: Faults {
-            crashes: 2,
-            releases: 1,
-            duplicates: 1,
-            ..sent().faults
-        },
+        faults: Faults { crashes: 2, releases: 1, duplicates: 1, ..sent().faults },
         ..sent()
     }
 }
 
 /// A request that is checked and one that gets a verdict; they are cancelled, run out of time, and lose their messages.
 fn ended() -> Scene {
-    let usual = Faults {
-        crashes: 1,
-        ends: 1,
-        purges: 1,
-        ..Faults::default()
-    };
+    let usual = Faults { crashes: 1, ends: 1, purges: 1, ..Faults::default() };
     let small = Faults { crashes: 0, ..usual };
     let large = Faults { expiries: 1, ..usual };
     let flows = [Flow::Decrypt, Flow::Proof];
-    Scene {
-        checks_max: 1,
-        ..scene("ended", &flows, bounds(small, usual, large))
-    }
+    Scene { checks_max: 1, ..scene("ended", &flows, bounds(small, usual, large)) }
 }
 
 /// Two callers with one key.
 fn keyed() -> Scene {
-    let usual = Faults {
-        crashes: 1,
-        ends: 1,
-        lost_answers: 1,
-        windows: 1,
-        ..Faults::default()
-    };
-    let large = Faults {
-        expiries: 1,
-        duplicates: 1,
-        ..usual
-    };
+    let usual = Faults { crashes: 1, ends: 1, lost_answers: 1, windows: 1, ..Faults::default() };
+    let large = Faults { expiries: 1, duplicates: 1, ..usual };
     let mut scene = scene("keyed", &[Flow::Direct; 2], bounds(usual, usual, large));
     for submitter in &mut scene.submitters {
         submitter.key = Some(1);
@@ -119,11 +73,7 @@ fn keyed() -> Scene {
 
 /// Three callers without a key, a gate that lets in two, and a node that keeps a copy of it.
 fn gated() -> Scene {
-    let usual = Faults {
-        crashes: 1,
-        releases: 1,
-        ..Faults::default()
-    };
+    let usual = Faults { crashes: 1, releases: 1, ..Faults::default() };
     let small = Faults { releases: 0, ..usual };
     let large = Faults { expiries: 1, ..usual };
     let mut scene = scene("gated", &[Flow::Direct; 3], bounds(small, usual, large));
@@ -163,11 +113,7 @@ fn a_key_stands_for_one_request() {
     let repeated = keyed();
     every_state(Scene {
         name: "keyed, and submitted again",
-        faults: Faults {
-            lost_answers: 0,
-            repeats: 1,
-            ..repeated.faults
-        },
+        faults: Faults { lost_answers: 0, repeats: 1, ..repeated.faults },
         ..repeated
     });
 }
@@ -179,10 +125,7 @@ fn gates_and_the_copies_of_nodes_agree_with_depths() {
 
 /// Breaks the model, and expects a property to be violated.
 fn finds(bug: Bug, scene: Scene, property: &'static str) {
-    let scene = Scene {
-        bug: Some(bug),
-        ..scene
-    };
+    let scene = Scene { bug: Some(bug), ..scene };
     search::finds(&format!("{bug:?}"), scene, property);
 }
 

@@ -15,11 +15,7 @@ fn submit(scene: &Scene, state: &mut State, caller: usize, then: Caller) {
             state.insert(scene, submitter.flow, submitter.key);
             state.callers[caller] = Caller::Served;
         } else {
-            state.callers[caller] = if state.known(key) {
-                Caller::Served
-            } else {
-                Caller::Looked
-            };
+            state.callers[caller] = if state.known(key) { Caller::Served } else { Caller::Looked };
         }
         return;
     }

@@ -32,16 +32,12 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
             };
             state.rows().all(|(_, row)| row.sends <= most)
         }),
-        Property::always(CONCURRENCY, |scene: &Scene, state: &State| {
-            state.held(Stage::Readiness) <= scene.concurrency
-        }),
+        Property::always(CONCURRENCY, |scene: &Scene, state: &State| state.held(Stage::Readiness) <= scene.concurrency),
         Property::always(MESSAGES, |scene: &Scene, state: &State| {
             scene.was_purged(state) || state.rows().all(|(_, row)| row.has_its_message())
         }),
         Property::always(INBOX, |_, state: &State| {
-            state
-                .rows()
-                .all(|(_, row)| row.status != Status::ReceiptReceived || row.early.is_none())
+            state.rows().all(|(_, row)| row.status != Status::ReceiptReceived || row.early.is_none())
         }),
         Property::always(GATES, gates_agree),
         Property::always(ROOM, |scene: &Scene, state: &State| {
@@ -54,9 +50,7 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
                     .filter(|&stage| only_entered(stage))
                     .all(|stage| state.depth(stage) <= scene.marks[stage as usize].high)
         }),
-        Property::always(NOT_STUCK, |scene: &Scene, state: &State| {
-            is_at_rest(state) || !is_still(scene, state)
-        }),
+        Property::always(NOT_STUCK, |scene: &Scene, state: &State| is_at_rest(state) || !is_still(scene, state)),
         Property::sometimes("sometimes every request is completed", |_, state: &State| {
             state.rows().count() > 1 && state.rows().all(|(_, row)| row.status == Status::Completed)
         }),
@@ -67,10 +61,9 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
             state.rows().any(|(_, row)| row.status == Status::TimedOut)
         }),
         Property::sometimes("sometimes a settle comes too late", |_, state: &State| {
-            state.rows().any(|(_, row)| {
-                row.calls()
-                    .any(|(_, call)| matches!(call.phase, Phase::Settling(_)) && !call.latest)
-            })
+            state
+                .rows()
+                .any(|(_, row)| row.calls().any(|(_, call)| matches!(call.phase, Phase::Settling(_)) && !call.latest))
         }),
         Property::sometimes("sometimes a gate opens again", |_, state: &State| {
             state.epochs.iter().any(|&epoch| epoch >= 2)
@@ -82,9 +75,7 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
 fn is_still(scene: &Scene, state: &State) -> bool {
     let mut steps = Vec::new();
     scene.actions(state, &mut steps);
-    steps
-        .into_iter()
-        .all(|step| !step.is_sure(scene, state) || scene.next_state(state, step).is_none())
+    steps.into_iter().all(|step| !step.is_sure(scene, state) || scene.next_state(state, step).is_none())
 }
 
 /// Whether all that was wanted has come to its end.

@@ -58,15 +58,11 @@ pub(crate) fn is_legal(flow: Flow, from: Option<Status>, to: Status, cause: Caus
         (Some(Queued), _) if flow != Flow::Decrypt => false,
         (Some(Queued), Processing) => cause == Cause::ReadinessPassed,
         (Some(Queued), TimedOut) => cause == Cause::ReadinessTimedOut,
-        (Some(Queued), Failure) => matches!(
-            cause,
-            Cause::ReadinessFailed | Cause::Cancelled | Cause::DeadlineExceeded
-        ),
+        (Some(Queued), Failure) => matches!(cause, Cause::ReadinessFailed | Cause::Cancelled | Cause::DeadlineExceeded),
         (Some(Processing), TxInFlight) => cause == Cause::Claimed,
-        (Some(Processing), Failure) => matches!(
-            cause,
-            Cause::Cancelled | Cause::DeadlineExceeded | Cause::AttemptsExhausted
-        ),
+        (Some(Processing), Failure) => {
+            matches!(cause, Cause::Cancelled | Cause::DeadlineExceeded | Cause::AttemptsExhausted)
+        }
         (Some(TxInFlight), Processing) => matches!(cause, Cause::Recovered | Cause::SendRetried | Cause::Released),
         (Some(TxInFlight), ReceiptReceived) => cause == Cause::Receipt,
         (Some(TxInFlight), Completed) => flow == Flow::Direct && cause == Cause::Receipt,
@@ -75,12 +71,7 @@ pub(crate) fn is_legal(flow: Flow, from: Option<Status>, to: Status, cause: Caus
             Cause::Rejected | Cause::OutcomeUnknown | Cause::DeadlineExceeded | Cause::AttemptsExhausted
         ),
         (Some(ReceiptReceived), Completed) => {
-            cause
-                == if flow == Flow::Proof {
-                    Cause::VerdictAccepted
-                } else {
-                    Cause::Response
-                }
+            cause == if flow == Flow::Proof { Cause::VerdictAccepted } else { Cause::Response }
         }
         (Some(ReceiptReceived), Failure) => match cause {
             Cause::Rejected => true,

@@ -119,11 +119,7 @@ impl Scene {
     pub(crate) fn start(&self) -> State {
         let mut callers = [Caller::Served; 3];
         callers[..self.submitters.len()].fill(Caller::Wants);
-        State {
-            callers,
-            left: self.faults,
-            ..State::default()
-        }
+        State { callers, left: self.faults, ..State::default() }
     }
 
     pub(crate) fn is_broken(&self, bug: Bug) -> bool {

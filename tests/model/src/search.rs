@@ -45,11 +45,7 @@ where
     M::Action: Clone + Debug + PartialEq,
 {
     let began = Instant::now();
-    let checker = scene
-        .checker()
-        .finish_when(HasDiscoveries::AllOf(BTreeSet::from([property])))
-        .spawn_bfs()
-        .join();
+    let checker = scene.checker().finish_when(HasDiscoveries::AllOf(BTreeSet::from([property]))).spawn_bfs().join();
     let (states, took) = (checker.unique_state_count(), began.elapsed());
     let steps = checker.assert_any_discovery(property).into_actions();
     println!(

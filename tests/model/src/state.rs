@@ -140,16 +140,11 @@ impl Row {
 
     /// Whether it has a message exactly where its status wants one.
     pub(crate) fn has_its_message(&self) -> bool {
-        STAGES
-            .iter()
-            .all(|&stage| (self.messages[stage as usize] != Message::Absent) == (self.queue() == Some(stage)))
+        STAGES.iter().all(|&stage| (self.messages[stage as usize] != Message::Absent) == (self.queue() == Some(stage)))
     }
 
     pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, Call)> {
-        self.calls
-            .iter()
-            .enumerate()
-            .filter_map(|(place, call)| call.map(|call| (place, call)))
+        self.calls.iter().enumerate().filter_map(|(place, call)| call.map(|call| (place, call)))
     }
 
     pub(crate) fn call(&mut self, place: usize) -> &mut Call {
@@ -257,10 +252,7 @@ pub(crate) fn is_closed(epoch: u8) -> bool {
 
 impl State {
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &Row)> {
-        self.rows
-            .iter()
-            .enumerate()
-            .filter_map(|(place, row)| row.as_ref().map(|row| (place, row)))
+        self.rows.iter().enumerate().filter_map(|(place, row)| row.as_ref().map(|row| (place, row)))
     }
 
     pub(crate) fn row(&mut self, place: usize) -> &mut Row {
@@ -269,25 +261,17 @@ impl State {
 
     /// How many messages a queue holds, waiting or held.
     pub(crate) fn depth(&self, stage: Stage) -> usize {
-        self.rows()
-            .filter(|(_, row)| row.messages[stage as usize] != Message::Absent)
-            .count()
+        self.rows().filter(|(_, row)| row.messages[stage as usize] != Message::Absent).count()
     }
 
     /// How many messages of a queue are under a lease.
     pub(crate) fn held(&self, stage: Stage) -> usize {
-        self.rows()
-            .filter(|(_, row)| row.messages[stage as usize] == Message::Held)
-            .count()
+        self.rows().filter(|(_, row)| row.messages[stage as usize] == Message::Held).count()
     }
 
     /// How many workers are at something.
     pub(crate) fn busy(&self) -> usize {
-        let at_calls = self
-            .rows()
-            .flat_map(|(_, row)| row.calls())
-            .filter(|(_, call)| call.alive)
-            .count();
+        let at_calls = self.rows().flat_map(|(_, row)| row.calls()).filter(|(_, call)| call.alive).count();
         at_calls + usize::from(self.counted)
     }
 

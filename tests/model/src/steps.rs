@@ -98,10 +98,9 @@ impl Step {
 
 /// Whether a living worker has the lease of a message: else it runs out, sooner or later.
 pub(crate) fn is_worked_at(state: &State, place: usize, stage: Stage) -> bool {
-    state.rows[place].as_ref().is_some_and(|row| {
-        row.calls()
-            .any(|(_, call)| call.stage == stage && call.alive && call.current)
-    })
+    state.rows[place]
+        .as_ref()
+        .is_some_and(|row| row.calls().any(|(_, call)| call.stage == stage && call.alive && call.current))
 }
 
 impl Scene {
@@ -127,10 +126,7 @@ impl Scene {
     }
 
     fn node_refuses(&self, state: &State, flow: Flow) -> bool {
-        self.node
-            && State::path(flow)
-                .iter()
-                .any(|&stage| is_closed(state.copies[stage as usize].epoch))
+        self.node && State::path(flow).iter().any(|&stage| is_closed(state.copies[stage as usize].epoch))
     }
 
     fn row_steps(&self, state: &State, place: usize, steps: &mut Vec<Step>) {
@@ -327,10 +323,7 @@ impl Model for Scene {
             return None;
         }
         // Every step leads nearer to an end, so no path is endless: whatever never ends does so in a state without steps.
-        assert!(
-            self.bug.is_some() || rank(self, &next) < rank(self, last),
-            "{step:?} leads nowhere: {last:#?}"
-        );
+        assert!(self.bug.is_some() || rank(self, &next) < rank(self, last), "{step:?} leads nowhere: {last:#?}");
         Some(next)
     }
 

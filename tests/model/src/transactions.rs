@@ -44,11 +44,7 @@ impl State {
     pub(crate) fn gate_is_late(&self, scene: &Scene, stage: Stage) -> bool {
         let marks = scene.marks[stage as usize];
         let depth = self.depth(stage);
-        if is_closed(self.epochs[stage as usize]) {
-            depth <= marks.low
-        } else {
-            depth >= marks.high
-        }
+        if is_closed(self.epochs[stage as usize]) { depth <= marks.low } else { depth >= marks.high }
     }
 
     /// `gate_evaluate` and `gate_flip`.

@@ -15,9 +15,7 @@ const ASK: &str = "'orders', '{\"order\": {\"id\": 1}, \"op\": 1}'";
 
 async fn with_a_window(columns: &str) -> TestDatabase {
     let database = with_keys(columns).await;
-    database
-        .execute("update tidegate.policy set dedup_window = '1 hour' where kind = 'orders'")
-        .await;
+    database.execute("update tidegate.policy set dedup_window = '1 hour' where kind = 'orders'").await;
     database
 }
 
@@ -42,11 +40,7 @@ async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_on
         // In the bucket before, in one of those between, and in the one that the window has only just left.
         for by in ["10 minutes", "15 minutes", "34 minutes"] {
             age(&database, by).await;
-            assert_eq!(
-                submit(&database, ASK).await,
-                ("replayed".to_owned(), first.clone()),
-                "{columns}: {by}"
-            );
+            assert_eq!(submit(&database, ASK).await, ("replayed".to_owned(), first.clone()), "{columns}: {by}");
         }
         // The end of its window is this instant.
         age(&database, "1 minute").await;
@@ -116,23 +110,11 @@ async fn to_the_microsecond_the_end_of_the_window_is_outside_whatever_the_bucket
 async fn a_bucket_begins_at_its_edge_and_not_a_microsecond_before() {
     let database = TestDatabase::new().await;
     for (bucket, at, key) in [
-        (
-            "'10 minutes'",
-            "2026-01-01 12:09:59.999999Z",
-            "2026-01-01 12:00:00.000000",
-        ),
+        ("'10 minutes'", "2026-01-01 12:09:59.999999Z", "2026-01-01 12:00:00.000000"),
         ("'10 minutes'", "2026-01-01 12:10:00Z", "2026-01-01 12:10:00.000000"),
         ("'1 day'", "2026-01-01 23:59:59.999999Z", "2026-01-01 00:00:00.000000"),
-        (
-            "'250 milliseconds'",
-            "2026-01-01 12:00:00.749999Z",
-            "2026-01-01 12:00:00.500000",
-        ),
-        (
-            "'250 milliseconds'",
-            "2026-01-01 12:00:00.75Z",
-            "2026-01-01 12:00:00.750000",
-        ),
+        ("'250 milliseconds'", "2026-01-01 12:00:00.749999Z", "2026-01-01 12:00:00.500000"),
+        ("'250 milliseconds'", "2026-01-01 12:00:00.75Z", "2026-01-01 12:00:00.750000"),
         ("null", "2026-01-01 12:00:00Z", "any time"),
     ] {
         // Wherever the session is.
@@ -140,11 +122,7 @@ async fn a_bucket_begins_at_its_edge_and_not_a_microsecond_before() {
             let mut session = database.session().await;
             run(&mut session, &format!("set timezone = '{zone}'")).await;
             assert_eq!(
-                value(
-                    &mut session,
-                    &format!("select tidegate_internal.key_bucket({bucket}, '{at}')")
-                )
-                .await,
+                value(&mut session, &format!("select tidegate_internal.key_bucket({bucket}, '{at}')")).await,
                 key
             );
         }
@@ -158,17 +136,10 @@ async fn a_window_of_days_has_24_hours_in_each_where_clocks_change_too() {
         .execute("update tidegate.policy set dedup_window = '400 days'; update tidegate.kind set retention = null")
         .await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "set timezone = 'Europe/Berlin'; select tidegate.submit('direct', '1', 'k')",
-    )
-    .await;
+    run(&mut session, "set timezone = 'Europe/Berlin'; select tidegate.submit('direct', '1', 'k')").await;
     assert_eq!(
-        value(
-            &mut session,
-            "select extract(epoch from expires_at - first_seen) / 3600 = 9600 from tidegate.dedup"
-        )
-        .await,
+        value(&mut session, "select extract(epoch from expires_at - first_seen) / 3600 = 9600 from tidegate.dedup")
+            .await,
         "t"
     );
 }
@@ -178,17 +149,13 @@ async fn first_arrivals_on_both_sides_of_an_edge_make_one_request() {
     for (ends, expected) in [("commit", "replayed"), ("rollback", "accepted")] {
         let database = with_a_window(BUCKETS).await;
         let mut first = Session::begin(&database).await;
-        first
-            .texts(&format!("select outcome from tidegate.submit({ASK})"))
-            .await;
+        first.texts(&format!("select outcome from tidegate.submit({ASK})")).await;
         // It has read the clock before the edge: the other will not find this row in its way.
         first
             .execute("update tidegate.dedup set key = tidegate_internal.key_bucket('10 minutes', first_seen - interval '10 minutes')")
             .await;
 
-        let second = Session::open(&database)
-            .await
-            .start(&format!("select outcome from tidegate.submit({ASK})"));
+        let second = Session::open(&database).await.start(&format!("select outcome from tidegate.submit({ASK})"));
         second.until_blocked_by(&database, &first).await;
         first.execute(ends).await;
 
@@ -210,11 +177,7 @@ async fn many_who_arrive_at_once_while_edges_pass_by_make_one_request() {
             let mut ids = Vec::new();
             for round in 0..rounds {
                 barrier.wait().await;
-                ids.push(
-                    session
-                        .text(&format!("select id from tidegate.submit('orders', '{round}')"))
-                        .await,
-                );
+                ids.push(session.text(&format!("select id from tidegate.submit('orders', '{round}')")).await);
             }
             ids
         }));
@@ -237,16 +200,8 @@ async fn a_change_of_the_buckets_loses_no_duplicate() {
     let (_, first) = submit(&database, ASK).await;
     age(&database, "25 minutes").await;
     for bucket in ["'7 minutes'", "'1 day'", "null", "'1 second'"] {
-        database
-            .execute(&format!(
-                "update tidegate.kind set key_bucket = {bucket} where name = 'orders'"
-            ))
-            .await;
-        assert_eq!(
-            submit(&database, ASK).await,
-            ("replayed".to_owned(), first.clone()),
-            "{bucket}"
-        );
+        database.execute(&format!("update tidegate.kind set key_bucket = {bucket} where name = 'orders'")).await;
+        assert_eq!(submit(&database, ASK).await, ("replayed".to_owned(), first.clone()), "{bucket}");
     }
     // Nor does one of the window: what was stored stands as long as it was to stand.
     database

@@ -55,40 +55,22 @@ fn broken_in(scenario: &Scenario, calls: &[Call], ours: &Run, fixed: &[Run]) -> 
         );
         if !phase.overloads {
             let failure_rate = ours.failure_rate((from, to));
-            hold(
-                failure_rate <= SLO,
-                format!("{:.2} % fail in {}", failure_rate * 100.0, phase.name),
-            );
+            hold(failure_rate <= SLO, format!("{:.2} % fail in {}", failure_rate * 100.0, phase.name));
             continue;
         }
 
         let seen = ours.high_load.iter().find(|(_, left)| *left > from);
         let seen = seen.map(|(since, _)| since.saturating_sub(from));
-        hold(
-            seen.is_some_and(|seen| seen <= SEEN_WITHIN),
-            format!("high load in {} seen after {seen:?}", phase.name),
-        );
-        let without_cause = ours
-            .high_load
-            .iter()
-            .find(|(since, left)| *since < from || *left > to + LEFT_WITHIN);
-        hold(
-            without_cause.is_none(),
-            format!("high load {without_cause:?}, overload from {from:?} to {to:?}"),
-        );
+        hold(seen.is_some_and(|seen| seen <= SEEN_WITHIN), format!("high load in {} seen after {seen:?}", phase.name));
+        let without_cause = ours.high_load.iter().find(|(since, left)| *since < from || *left > to + LEFT_WITHIN);
+        hold(without_cause.is_none(), format!("high load {without_cause:?}, overload from {from:?} to {to:?}"));
 
         let third = (to - from) / 3;
         let first = ours.mean_in_flight((from, from + third));
         let last = ours.mean_in_flight((to - third, to));
-        hold(
-            last <= first * GROWTH,
-            format!("calls under way grow from {first:.1} to {last:.1} in {}", phase.name),
-        );
+        hold(last <= first * GROWTH, format!("calls under way grow from {first:.1} to {last:.1} in {}", phase.name));
         let bound = phase.rate * LONGEST.as_secs_f64();
-        hold(
-            last <= bound,
-            format!("{last:.1} calls under way in {}, more than {bound:.1}", phase.name),
-        );
+        hold(last <= bound, format!("{last:.1} calls under way in {}, more than {bound:.1}", phase.name));
     }
     broken
 }

@@ -52,13 +52,7 @@ pub struct Ours {
 
 impl Ours {
     pub fn new(max: Duration) -> Self {
-        Self::with(Config {
-            max: Some(max),
-            min: MIN,
-            slo: Some(SLO),
-            interval: INTERVAL,
-            ..Config::default()
-        })
+        Self::with(Config { max: Some(max), min: MIN, slo: Some(SLO), interval: INTERVAL, ..Config::default() })
     }
 
     /// With what the source has where ours differs, as far as a policy can set it.
@@ -72,9 +66,7 @@ impl Ours {
     }
 
     fn with(config: Config) -> Self {
-        Self {
-            timeout: AdaptiveTimeout::new(config, Duration::ZERO).unwrap(),
-        }
+        Self { timeout: AdaptiveTimeout::new(config, Duration::ZERO).unwrap() }
     }
 }
 
@@ -124,12 +116,7 @@ pub struct Rfc6298 {
 
 impl Rfc6298 {
     pub fn new(min: Duration, max: Duration) -> Self {
-        Self {
-            min,
-            max,
-            smoothed: None,
-            timeout: max,
-        }
+        Self { min, max, smoothed: None, timeout: max }
     }
 }
 
@@ -168,12 +155,7 @@ impl DynamicP99 {
     const FACTOR: f64 = 1.5;
 
     pub fn new(max: Duration) -> Self {
-        Self {
-            max,
-            latest: VecDeque::new(),
-            since: 0,
-            timeout: max,
-        }
+        Self { max, latest: VecDeque::new(), since: 0, timeout: max }
     }
 
     fn sample(&mut self, took: Duration) {

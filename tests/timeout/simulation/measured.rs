@@ -25,10 +25,7 @@ pub struct Measured {
 pub fn span(calls: &[Call], phase: usize) -> (Duration, Duration) {
     let first = |phase| calls.iter().find(|call| call.phase == phase);
     let last = calls.last().map_or(Duration::ZERO, |call| call.arrives);
-    (
-        first(phase).map_or(last, |call| call.arrives),
-        first(phase + 1).map_or(last, |call| call.arrives),
-    )
+    (first(phase).map_or(last, |call| call.arrives), first(phase + 1).map_or(last, |call| call.arrives))
 }
 
 impl Run {
@@ -95,11 +92,8 @@ impl Run {
 
     /// Calls under way, on average.
     pub fn mean_in_flight(&self, (from, to): (Duration, Duration)) -> f64 {
-        let under_way: Duration = self
-            .calls
-            .iter()
-            .map(|call| call.ended.min(to).saturating_sub(call.began.max(from)))
-            .sum();
+        let under_way: Duration =
+            self.calls.iter().map(|call| call.ended.min(to).saturating_sub(call.began.max(from))).sum();
         under_way.as_secs_f64() / (to - from).as_secs_f64()
     }
 }

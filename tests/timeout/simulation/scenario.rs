@@ -44,36 +44,13 @@ pub struct Call {
     pub service: Duration,
 }
 
-const QUIET: Phase = Phase {
-    name: "A",
-    rate: 800.0,
-    calls: 50_000,
-    shape: 5.0,
-    overloads: false,
-};
+const QUIET: Phase = Phase { name: "A", rate: 800.0, calls: 50_000, shape: 5.0, overloads: false };
 
-const BUSY: Phase = Phase {
-    name: "B",
-    rate: 1500.0,
-    calls: 30_000,
-    shape: 1.5,
-    overloads: true,
-};
+const BUSY: Phase = Phase { name: "B", rate: 1500.0, calls: 30_000, shape: 1.5, overloads: true };
 
 /// Load that comes and goes.
 pub fn surge(servers: usize) -> Scenario {
-    Scenario {
-        name: "A→B→A",
-        servers,
-        phases: vec![
-            QUIET,
-            BUSY,
-            Phase {
-                name: "A again",
-                ..QUIET
-            },
-        ],
-    }
+    Scenario { name: "A→B→A", servers, phases: vec![QUIET, BUSY, Phase { name: "A again", ..QUIET }] }
 }
 
 /// Too much from the first call on.
@@ -81,13 +58,7 @@ pub fn overload(servers: usize) -> Scenario {
     Scenario {
         name: "C",
         servers,
-        phases: vec![Phase {
-            name: "C",
-            rate: 300.0,
-            calls: 30_000,
-            shape: 1.5,
-            overloads: true,
-        }],
+        phases: vec![Phase { name: "C", rate: 300.0, calls: 30_000, shape: 1.5, overloads: true }],
     }
 }
 

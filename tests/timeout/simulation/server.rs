@@ -93,12 +93,7 @@ impl Server<'_> {
         let times_out = Reverse((now + timeout, Event::TimesOut(number)));
         self.events.push(times_out);
         self.begin_work(now);
-        Lived {
-            began: now,
-            ended: now,
-            timeout,
-            answered: false,
-        }
+        Lived { began: now, ended: now, timeout, answered: false }
     }
 
     fn happens(
@@ -149,11 +144,7 @@ pub fn run(calls: &[Call], servers: usize, abandoned: Abandoned, estimator: &mut
         places: Vec::with_capacity(calls.len()),
         events: BinaryHeap::new(),
     };
-    let mut run = Run {
-        calls: Vec::with_capacity(calls.len()),
-        high_load: Vec::new(),
-        intervals: Vec::new(),
-    };
+    let mut run = Run { calls: Vec::with_capacity(calls.len()), high_load: Vec::new(), intervals: Vec::new() };
     let mut high_since = None;
     let mut now = Duration::ZERO;
     loop {

@@ -204,15 +204,11 @@ impl Lane {
             }
         };
         let unsent = slots.iter_mut().filter(|slot| slot.state == "signed");
-        let unsent: Vec<_> = unsent
-            .filter_map(|slot| Some((slot.newest()?, slot.raw.take()?)))
-            .collect();
+        let unsent: Vec<_> = unsent.filter_map(|slot| Some((slot.newest()?, slot.raw.take()?))).collect();
         // The receiver ends after the sender.
         let _ = sends.send(unsent);
         for job in jobs {
-            let Job {
-                order, choice, answer, ..
-            } = job;
+            let Job { order, choice, answer, .. } = job;
             let slot = slots.iter().find(|slot| slot.order == order.request);
             let placed = match slot {
                 Some(slot) => {

@@ -63,9 +63,5 @@ pub(crate) async fn bodies(chain: &Chain, numbers: &[u64]) -> Result<Vec<Option<
     let call = |number: &u64| RpcCall::new("eth_getBlockByNumber", (BlockNumberOrTag::Number(*number), true));
     let calls: Vec<_> = numbers.iter().map(call).collect();
     let answers = chain.batch(&calls).await?;
-    calls
-        .iter()
-        .zip(answers)
-        .map(|(call, answer)| call.parse(&answer?))
-        .collect()
+    calls.iter().zip(answers).map(|(call, answer)| call.parse(&answer?)).collect()
 }

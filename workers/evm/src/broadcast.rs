@@ -41,10 +41,7 @@ pub(crate) async fn broadcast(
         tracing::debug!(%hash, class = answer.class.name(), answer.message, "a transaction was not taken");
     }
     failpoint::reached(Step::Sent);
-    let words: Vec<_> = answers
-        .iter()
-        .map(|(hash, answer)| (*hash, answer.class.name()))
-        .collect();
+    let words: Vec<_> = answers.iter().map(|(hash, answer)| (*hash, answer.class.name())).collect();
     // The keeper sends again what is not recorded as sent.
     if let Err(error) = store.note_sent(&words).await {
         tracing::warn!(%error, "the sending of {} transactions was not recorded", words.len());

@@ -118,10 +118,7 @@ pub fn compare(expected: &Expected, starts: &HashMap<Address, u64>, chain: &[OnC
         requests: expected.requests.iter().map(|request| (request.id, request)).collect(),
         by_call: HashMap::new(),
         by_request: HashMap::new(),
-        report: Report {
-            requests: expected.requests.len(),
-            ..Report::default()
-        },
+        report: Report { requests: expected.requests.len(), ..Report::default() },
     };
     for wallet in &expected.wallets {
         let start = starts.get(&wallet.address).copied().unwrap_or(0);
@@ -156,10 +153,7 @@ impl<'a> Comparison<'a> {
             next = transaction.nonce + 1;
             line.count(transaction);
             if let (true, Some(to)) = (transaction.succeeded, transaction.to) {
-                self.by_call
-                    .entry((to, &transaction.input))
-                    .or_default()
-                    .push(transaction.hash);
+                self.by_call.entry((to, &transaction.input)).or_default().push(transaction.hash);
             }
             match wallet.attempts.get(&transaction.hash) {
                 None => self.violation(Violation::Foreign {
@@ -178,21 +172,13 @@ impl<'a> Comparison<'a> {
                         self.by_request.entry(*id).or_default().push(transaction.hash);
                     }
                     let request = self.requests.get(id);
-                    self.call_of(
-                        Some(*id),
-                        transaction,
-                        request.map(|request| (request.to, &request.calldata)),
-                    );
+                    self.call_of(Some(*id), transaction, request.map(|request| (request.to, &request.calldata)));
                 }
             }
         }
         line.open = usize::try_from(wallet.next_nonce.saturating_sub(next)).unwrap_or(usize::MAX);
         if at_rest && line.open > 0 {
-            self.violation(Violation::Hole {
-                wallet: wallet.name.clone(),
-                nonce: next,
-                open: line.open,
-            });
+            self.violation(Violation::Hole { wallet: wallet.name.clone(), nonce: next, open: line.open });
         }
         self.report.wallets.push(line);
     }
@@ -201,10 +187,7 @@ impl<'a> Comparison<'a> {
     fn call_of(&mut self, request: Option<RequestId>, transaction: &OnChain, wanted: Option<Call<'_>>) {
         let is_it = wanted.is_some_and(|(to, input)| transaction.to == Some(to) && transaction.input == *input);
         if !is_it {
-            self.violation(Violation::OtherCall {
-                request,
-                hash: transaction.hash,
-            });
+            self.violation(Violation::OtherCall { request, hash: transaction.hash });
         }
     }
 
@@ -212,10 +195,7 @@ impl<'a> Comparison<'a> {
     fn sends(mut self, requests: &'a [ExpectedRequest]) -> Report {
         let mut with_call: HashMap<Call<'_>, Vec<&ExpectedRequest>> = HashMap::new();
         for request in requests {
-            with_call
-                .entry((request.to, &request.calldata))
-                .or_default()
-                .push(request);
+            with_call.entry((request.to, &request.calldata)).or_default().push(request);
         }
         for (call, requests) in with_call {
             let hashes = self.by_call.remove(&call).unwrap_or_default();
@@ -230,16 +210,10 @@ impl<'a> Comparison<'a> {
                 self.violation(Violation::TooFew { requests, least, found });
             }
         }
-        let twice = std::mem::take(&mut self.by_request)
-            .into_iter()
-            .filter(|(_, hashes)| hashes.len() > 1);
+        let twice = std::mem::take(&mut self.by_request).into_iter().filter(|(_, hashes)| hashes.len() > 1);
         for (id, hashes) in twice {
             let requests = vec![id];
-            self.violation(Violation::TooMany {
-                requests,
-                most: 1,
-                hashes,
-            });
+            self.violation(Violation::TooMany { requests, most: 1, hashes });
         }
         self.report.violations.sort();
         self.report.violations.dedup();

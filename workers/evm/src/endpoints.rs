@@ -162,10 +162,8 @@ impl RpcCall {
     ///
     /// When it is not of this type.
     pub fn parse<T: DeserializeOwned>(&self, result: &RawValue) -> Result<T, RpcError> {
-        serde_json::from_str(result.get()).map_err(|error| RpcError::Unexpected {
-            method: self.method,
-            cause: error.to_string(),
-        })
+        serde_json::from_str(result.get())
+            .map_err(|error| RpcError::Unexpected { method: self.method, cause: error.to_string() })
     }
 }
 
@@ -237,19 +235,11 @@ impl Endpoint {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        Endpoint {
-            url: url.clone(),
-            name,
-            health: Health::default(),
-        }
+        Endpoint { url: url.clone(), name, health: Health::default() }
     }
 
     fn no_answer(&self, method: &'static str, cause: impl fmt::Display) -> RpcError {
-        RpcError::NoAnswer {
-            endpoint: self.name.clone(),
-            method,
-            cause: cause.to_string(),
-        }
+        RpcError::NoAnswer { endpoint: self.name.clone(), method, cause: cause.to_string() }
     }
 }
 
@@ -262,12 +252,7 @@ impl Endpoints {
         let first_id = self.next_id.fetch_add(calls.len() as u64, Ordering::Relaxed);
         let questions: Vec<_> = (first_id..)
             .zip(calls)
-            .map(|(id, call)| Question {
-                jsonrpc: "2.0",
-                id,
-                method: call.method,
-                params: &call.params,
-            })
+            .map(|(id, call)| Question { jsonrpc: "2.0", id, method: call.method, params: &call.params })
             .collect();
         let call = self.client.post(to.url.clone());
         let call = match questions.as_slice() {
@@ -278,11 +263,7 @@ impl Endpoints {
         let answer = call.send().await.map_err(no_answer)?;
         let status = answer.status();
         let body = answer.bytes().await.map_err(no_answer)?;
-        let refused = |method, error| RpcError::Refused {
-            endpoint: to.name.clone(),
-            method,
-            error,
-        };
+        let refused = |method, error| RpcError::Refused { endpoint: to.name.clone(), method, error };
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE) {
             return Err(refused(method, NodeError::limited(status.as_str())));
         }
@@ -292,10 +273,8 @@ impl Endpoints {
             serde_json::from_slice(&body).map(|answer| vec![answer])
         };
         let answers = answers.map_err(|_| to.no_answer(method, format_args!("{status}, not JSON-RPC")))?;
-        let mut results: Vec<_> = calls
-            .iter()
-            .map(|call| Err(to.no_answer(call.method, "its answer is missing")))
-            .collect();
+        let mut results: Vec<_> =
+            calls.iter().map(|call| Err(to.no_answer(call.method, "its answer is missing"))).collect();
         for answer in answers {
             let at = answer.id.and_then(|id| usize::try_from(id.checked_sub(first_id)?).ok());
             let Some(result) = at.and_then(|at| results.get_mut(at)) else {
@@ -331,9 +310,6 @@ fn reason(error: &reqwest::Error) -> String {
 impl fmt::Debug for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.endpoints.list.iter().map(|endpoint| &endpoint.name).collect();
-        f.debug_struct("Chain")
-            .field("id", &self.id())
-            .field("endpoints", &names)
-            .finish_non_exhaustive()
+        f.debug_struct("Chain").field("id", &self.id()).field("endpoints", &names).finish_non_exhaustive()
     }
 }

@@ -227,11 +227,7 @@ impl Keeper {
             return Err(KeeperError::Superseded);
         }
         let (latest, pending, head, finalized) = self.read_chain().await?;
-        let wallet = self
-            .store
-            .kept_wallet(self.wallet, epoch)
-            .await?
-            .ok_or(KeeperError::Superseded)?;
+        let wallet = self.store.kept_wallet(self.wallet, epoch).await?.ok_or(KeeperError::Superseded)?;
         // A watcher may have opened it again since.
         let remembered = self.memory().open_from.filter(|_| !wallet.is_open);
         let known = remembered.unwrap_or(wallet.settled_nonce);
@@ -246,10 +242,7 @@ impl Keeper {
                 );
             }
         }
-        let open = self
-            .store
-            .open_slots(self.wallet, known.min(latest).max(wallet.settled_nonce))
-            .await?;
+        let open = self.store.open_slots(self.wallet, known.min(latest).max(wallet.settled_nonce)).await?;
         self.memory().open_from = Some(open.first().map_or(wallet.next_nonce, |slot| slot.nonce));
         metrics::nonce(&self.name, "chain", latest);
         let lowest = open.iter().find(|slot| slot.nonce >= latest);

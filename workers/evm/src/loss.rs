@@ -53,9 +53,8 @@ pub(crate) async fn occupant(
     };
     let Some(block) = block else { return Ok(None) };
     // An endpoint's index may say anything: the bodies of all of them decide.
-    let answers = chain
-        .read_everywhere::<Option<Body>>("eth_getBlockByNumber", (BlockNumberOrTag::Number(block), true))
-        .await;
+    let answers =
+        chain.read_everywhere::<Option<Body>>("eth_getBlockByNumber", (BlockNumberOrTag::Number(block), true)).await;
     let bodies: Vec<Body> = answers.into_iter().filter_map(|answer| answer.ok().flatten()).collect();
     let found = bodies.iter().map(|body| of_nonce(body, account, nonce));
     let Some(found) = found.collect::<Option<Vec<_>>>() else {
@@ -63,11 +62,9 @@ pub(crate) async fn occupant(
     };
     let hashes: HashSet<B256> = found.iter().map(|transaction| transaction.hash).collect();
     Ok(match found.as_slice() {
-        [first, ..] if hashes.len() == 1 => Some(Occupant {
-            transaction: (*first).clone(),
-            block,
-            agreeing: found.len(),
-        }),
+        [first, ..] if hashes.len() == 1 => {
+            Some(Occupant { transaction: (*first).clone(), block, agreeing: found.len() })
+        }
         _ => None,
     })
 }
@@ -80,13 +77,9 @@ fn of_nonce(body: &Body, account: Address, nonce: u64) -> Option<&BodyTransactio
 /// By an index of senders and nonces, which few nodes have.
 async fn block_by_nonce(chain: &Chain, account: Address, nonce: u64) -> Option<u64> {
     let params = (account, U64::from(nonce));
-    let answers = chain
-        .read_everywhere::<Option<BodyTransaction>>("eth_getTransactionBySenderAndNonce", params)
-        .await;
+    let answers = chain.read_everywhere::<Option<BodyTransaction>>("eth_getTransactionBySenderAndNonce", params).await;
     let mut found = answers.into_iter().filter_map(|answer| answer.ok().flatten());
-    found
-        .find_map(|transaction| transaction.block_number)
-        .map(|number| number.to())
+    found.find_map(|transaction| transaction.block_number).map(|number| number.to())
 }
 
 /// By the counts of the account's transactions at old blocks: the first block after which the count is above the nonce.
@@ -97,11 +90,7 @@ async fn block_by_counts(chain: &Chain, account: Address, nonce: u64) -> Result<
     }
     while low < high {
         let middle = low + (high - low) / 2;
-        if chain
-            .transaction_count(account, BlockNumberOrTag::Number(middle))
-            .await?
-            > nonce
-        {
+        if chain.transaction_count(account, BlockNumberOrTag::Number(middle)).await? > nonce {
             high = middle;
         } else {
             low = middle + 1;
@@ -146,11 +135,7 @@ impl Keeper {
         }
         let (wallet, nonce) = (&self.name, slot.nonce);
         let Some(found) = occupant(&self.chain, self.address(), nonce, slot.signed_at).await? else {
-            tracing::warn!(
-                wallet,
-                nonce,
-                "the chain has used a nonce, and no endpoint shows by which transaction"
-            );
+            tracing::warn!(wallet, nonce, "the chain has used a nonce, and no endpoint shows by which transaction");
             return Ok(());
         };
         let (hash, block) = (found.transaction.hash, found.block);
@@ -189,10 +174,7 @@ impl Keeper {
             )
         } else if view.latest < view.wallet.settled_nonce {
             let params = (self.address(), BlockNumberOrTag::Latest);
-            let counts = self
-                .chain
-                .read_everywhere::<U64>("eth_getTransactionCount", params)
-                .await;
+            let counts = self.chain.read_everywhere::<U64>("eth_getTransactionCount", params).await;
             let settled = view.wallet.settled_nonce;
             let Some(most) = counts.into_iter().flatten().max().map(|count| count.to::<u64>()) else {
                 return Ok(false);
@@ -212,11 +194,7 @@ impl Keeper {
     pub(crate) async fn take_out(&self, epoch: i64, cause: &str) -> Result<(), KeeperError> {
         if self.store.keeper_off(self.wallet, epoch, cause).await? {
             let wallet = &self.name;
-            tracing::error!(
-                wallet,
-                cause,
-                "the wallet is out of use: nothing is sent until `wallet resync`"
-            );
+            tracing::error!(wallet, cause, "the wallet is out of use: nothing is sent until `wallet resync`");
         }
         Ok(())
     }

@@ -90,14 +90,8 @@ const BY_TEXT: [(&str, Class); 31] = [
     ("does not exist/is not available", NoMethod),
 ];
 
-const BY_CODE: [(i64, Class); 6] = [
-    (3, Revert),
-    (4, Accepted),
-    (-32005, Limited),
-    (-32600, Limited),
-    (-32601, NoMethod),
-    (-32602, BadBytes),
-];
+const BY_CODE: [(i64, Class); 6] =
+    [(3, Revert), (4, Accepted), (-32005, Limited), (-32600, Limited), (-32601, NoMethod), (-32602, BadBytes)];
 
 /// The error of a JSON-RPC answer.
 #[derive(Clone, Debug, Deserialize)]
@@ -116,27 +110,15 @@ pub struct NodeError {
 impl NodeError {
     /// The error that stands for an HTTP status by which an endpoint refuses more calls, or larger ones.
     pub(crate) fn limited(status: &str) -> NodeError {
-        NodeError {
-            code: -32005,
-            message: format!("rate limit: HTTP status {status}"),
-            data: None,
-        }
+        NodeError { code: -32005, message: format!("rate limit: HTTP status {status}"), data: None }
     }
 
     /// What this error says.
     #[must_use]
     pub fn class(&self) -> Class {
         let message = self.message.to_lowercase();
-        let by_text = BY_TEXT
-            .iter()
-            .find(|(text, _)| message.contains(text))
-            .map(|(_, class)| class);
-        let by_code = || {
-            BY_CODE
-                .iter()
-                .find(|(code, _)| *code == self.code)
-                .map(|(_, class)| class)
-        };
+        let by_text = BY_TEXT.iter().find(|(text, _)| message.contains(text)).map(|(_, class)| class);
+        let by_code = || BY_CODE.iter().find(|(code, _)| *code == self.code).map(|(_, class)| class);
         *by_text.or_else(by_code).unwrap_or(&Unknown)
     }
 
@@ -167,9 +149,7 @@ fn hex_within(mut data: &RawValue) -> Option<Bytes> {
 
 fn hex_in_text(text: &str) -> Option<Bytes> {
     let hex = &text[text.find("0x")?..];
-    let end = hex[2..]
-        .find(|c: char| !c.is_ascii_hexdigit())
-        .map_or(hex.len(), |at| at + 2);
+    let end = hex[2..].find(|c: char| !c.is_ascii_hexdigit()).map_or(hex.len(), |at| at + 2);
     hex[..end].parse().ok()
 }
 

@@ -59,10 +59,7 @@ pub enum OperationError {
 pub async fn find(store: &Store, chain: u64, name: &str) -> Result<WalletOverview, OperationError> {
     let wallets = store.overview(chain).await?;
     let wallet = wallets.into_iter().find(|wallet| wallet.name == name);
-    wallet.ok_or_else(|| OperationError::Unknown {
-        chain,
-        name: name.to_owned(),
-    })
+    wallet.ok_or_else(|| OperationError::Unknown { chain, name: name.to_owned() })
 }
 
 /// The wallets of a chain; shown as a table.
@@ -133,56 +130,29 @@ pub struct WalletCheck {
 /// When the chain has no such wallet, or does not answer.
 pub async fn check(chain: &Chain, store: &Store, name: &str, funds: &Funds) -> Result<WalletCheck, OperationError> {
     let wallet = find(store, chain.id(), name).await?;
-    let latest = chain
-        .transaction_count(wallet.address, BlockNumberOrTag::Latest)
-        .await?;
-    let pending = chain
-        .transaction_count(wallet.address, BlockNumberOrTag::Pending)
-        .await?;
+    let latest = chain.transaction_count(wallet.address, BlockNumberOrTag::Latest).await?;
+    let pending = chain.transaction_count(wallet.address, BlockNumberOrTag::Pending).await?;
     let standing = standing(chain, wallet.address, wallet.in_flight_max, wallet.gas_limit, funds).await?;
-    Ok(WalletCheck {
-        wallet,
-        latest,
-        pending,
-        standing,
-    })
+    Ok(WalletCheck { wallet, latest, pending, standing })
 }
 
 impl fmt::Display for WalletCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wallet, standing) = (&self.wallet, &self.standing);
-        writeln!(
-            f,
-            "wallet    {} ({}), {}",
-            wallet.name,
-            wallet.address.to_checksum(None),
-            wallet.state
-        )?;
+        writeln!(f, "wallet    {} ({}), {}", wallet.name, wallet.address.to_checksum(None), wallet.state)?;
         let (next, flight) = (wallet.next_nonce, wallet.in_flight);
         writeln!(
             f,
             "nonces    next {next}, {flight} in flight; mined {}, pending count {}",
             self.latest, self.pending
         )?;
-        writeln!(
-            f,
-            "gas       {} wei, up to {} for a transaction",
-            standing.native, standing.gas_price
-        )?;
+        writeln!(f, "gas       {} wei, up to {} for a transaction", standing.native, standing.gas_price)?;
         if let Some(token) = &standing.token {
-            writeln!(
-                f,
-                "tokens    {}, {} for the dearest request",
-                token.balance, token.price
-            )?;
+            writeln!(f, "tokens    {}, {} for the dearest request", token.balance, token.price)?;
             writeln!(f, "allowance {}", token.allowance)?;
         }
         let left = standing.requests_left();
-        let left = if left == U256::MAX {
-            "any number of".to_owned()
-        } else {
-            left.to_string()
-        };
+        let left = if left == U256::MAX { "any number of".to_owned() } else { left.to_string() };
         write!(f, "pays for  {left} requests")?;
         for cause in standing.shortage().iter().chain(&wallet.off_cause) {
             write!(f, "\n  {cause}")?;
@@ -216,14 +186,9 @@ pub async fn drain(store: &Store, chain: u64, name: &str) -> Result<String, Oper
 /// When there is no such wallet.
 pub async fn off(store: &Store, chain: u64, name: &str) -> Result<String, OperationError> {
     let wallet = find(store, chain, name).await?;
-    let turned = store
-        .turn(wallet.id, "off", Some("an operator took it out of use"))
-        .await?;
+    let turned = store.turn(wallet.id, "off", Some("an operator took it out of use")).await?;
     Ok(if turned {
-        format!(
-            "{name} is off: its {} orders in flight wait until `wallet resync`",
-            wallet.in_flight
-        )
+        format!("{name} is off: its {} orders in flight wait until `wallet resync`", wallet.in_flight)
     } else {
         format!("{name} was off already")
     })

@@ -107,11 +107,7 @@ impl Receipts {
         let (sender, answer) = oneshot::channel();
         self.waits().insert(id, Wait { slot, answer: sender });
         self.begun.notify_one();
-        Watch {
-            receipts: Arc::clone(self),
-            id,
-            answer,
-        }
+        Watch { receipts: Arc::clone(self), id, answer }
     }
 
     /// Asks for receipts until it is dropped.
@@ -138,9 +134,7 @@ impl Receipts {
     async fn ask(&self) -> Result<(), RpcError> {
         let mut wallets: BTreeMap<Address, String> = BTreeMap::new();
         for wait in self.waits().values() {
-            wallets
-                .entry(wait.slot.address)
-                .or_insert_with(|| wait.slot.wallet_name.clone());
+            wallets.entry(wait.slot.address).or_insert_with(|| wait.slot.wallet_name.clone());
         }
         let mut counts = BTreeMap::new();
         for (address, name) in wallets {
@@ -150,16 +144,8 @@ impl Receipts {
         }
         let mut asked: Vec<(u64, B256, bool)> = Vec::new();
         for (id, wait) in self.waits().iter() {
-            if counts
-                .get(&wait.slot.address)
-                .is_some_and(|count| wait.slot.nonce < *count)
-            {
-                asked.extend(
-                    wait.slot
-                        .attempts
-                        .iter()
-                        .map(|attempt| (*id, attempt.hash, attempt.is_own)),
-                );
+            if counts.get(&wait.slot.address).is_some_and(|count| wait.slot.nonce < *count) {
+                asked.extend(wait.slot.attempts.iter().map(|attempt| (*id, attempt.hash, attempt.is_own)));
             }
         }
         if asked.is_empty() {
@@ -169,9 +155,7 @@ impl Receipts {
         let head = self.chain.head();
         let receipts = self.chain.receipts(&hashes).await?;
         let mined = asked.into_iter().zip(receipts);
-        let mined: Vec<_> = mined
-            .filter_map(|((id, _, is_own), receipt)| Some((id, is_own, receipt?)))
-            .collect();
+        let mined: Vec<_> = mined.filter_map(|((id, _, is_own), receipt)| Some((id, is_own, receipt?))).collect();
         self.note(mined.iter().map(|(_, _, receipt)| receipt)).await;
         let counts = |receipt: &TransactionReceipt| {
             let is_deep = |number| number + self.confirmations <= head;

@@ -9,11 +9,7 @@ use crate::{CallError, CallRequest, Chain, RpcError};
 pub async fn replay(chain: &Chain, call: &CallRequest, block: u64) -> Result<Bytes, RpcError> {
     let (mut returned, mut last) = (false, None);
     let parent = block.saturating_sub(1);
-    for at in [
-        BlockNumberOrTag::Number(block),
-        BlockNumberOrTag::Number(parent),
-        BlockNumberOrTag::Latest,
-    ] {
+    for at in [BlockNumberOrTag::Number(block), BlockNumberOrTag::Number(parent), BlockNumberOrTag::Latest] {
         match chain.call(call, at).await {
             Err(CallError::Reverted(data)) => return Ok(data),
             Err(CallError::Rpc(error)) => last = Some(error),

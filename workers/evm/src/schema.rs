@@ -26,9 +26,7 @@ const FUNCTIONS: [(&str, &str); 38] = files!(
 pub fn migrations() -> Migrations {
     let tables = TABLES.into_iter();
     let tables = tables.fold(Migrations::new("evm"), |all, (name, sql)| all.file(name, sql));
-    FUNCTIONS
-        .into_iter()
-        .fold(tables, |all, (name, sql)| all.function(name, sql))
+    FUNCTIONS.into_iter().fold(tables, |all, (name, sql)| all.function(name, sql))
 }
 
 #[cfg(test)]
@@ -40,9 +38,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         for (folder, files) in [("migrations", &super::TABLES[..]), ("sql", &super::FUNCTIONS)] {
             let there = root.join(folder).read_dir().unwrap();
-            let there: BTreeSet<_> = there
-                .map(|file| file.unwrap().file_name().into_string().unwrap())
-                .collect();
+            let there: BTreeSet<_> = there.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
             let applied: BTreeSet<_> = files.iter().map(|(name, _)| format!("{name}.sql")).collect();
             assert_eq!(applied, there, "{folder}");
         }

@@ -175,9 +175,7 @@ impl Inner {
     /// Tries one wallet; `None`: try again.
     async fn try_to_place(&self, order: &Order, tries: &mut Tries, until: Instant) -> Result<Option<Got>, WaitCause> {
         self.require_contract(order.to).await?;
-        let choice = self
-            .wallets
-            .choose(&tries.lacking, tries.busy.take(), !tries.holds, until);
+        let choice = self.wallets.choose(&tries.lacking, tries.busy.take(), !tries.holds, until);
         let choice = match (choice.await, tries.revert.take()) {
             (Ok(choice), revert) => {
                 tries.revert = revert;
@@ -231,12 +229,7 @@ impl Inner {
             }
         };
         let (answer, placed) = oneshot::channel();
-        let job = Job {
-            order: order.clone(),
-            gas_limit: scaled(gas, self.options.gas_factor),
-            choice,
-            answer,
-        };
+        let job = Job { order: order.clone(), gas_limit: scaled(gas, self.options.gas_factor), choice, answer };
         self.lane(wallet, address)?.send(job).map_err(|_| ended_task())?;
         match placed.await.map_err(|_| ended_task())? {
             Placed::Slot(slot, watch) => return Ok(Some(Ok((slot, watch)))),
@@ -270,11 +263,7 @@ impl Inner {
                 let data = revert::replay(&self.chain, &call, receipt.block_number.unwrap_or_default()).await?;
                 (Some(Sending::Reverted(Revert { data, mined: true })), "reverted")
             }
-            Event::Refused => match self
-                .chain
-                .call(&call(slot.address, order), BlockNumberOrTag::Latest)
-                .await
-            {
+            Event::Refused => match self.chain.call(&call(slot.address, order), BlockNumberOrTag::Latest).await {
                 Err(CallError::Reverted(data)) => (Some(Sending::Reverted(Revert { data, mined: false })), "refused"),
                 Err(CallError::Rpc(error)) => return Err(error.into()),
                 Ok(_) => (None, ""),
@@ -324,10 +313,7 @@ impl Inner {
         if known().contains(&address) {
             return Ok(());
         }
-        let code: Bytes = self
-            .chain
-            .read("eth_getCode", (address, BlockNumberOrTag::Latest))
-            .await?;
+        let code: Bytes = self.chain.read("eth_getCode", (address, BlockNumberOrTag::Latest)).await?;
         if code.is_empty() {
             return Err(WaitCause::NoContract(address));
         }

@@ -120,9 +120,7 @@ pub struct NotedReceipt {
 
 /// Runs a statement within the time limit.
 async fn limited<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
-    Ok(tokio::time::timeout(TIME_LIMIT, answer)
-        .await
-        .map_err(|_| StoreError::Late)??)
+    Ok(tokio::time::timeout(TIME_LIMIT, answer).await.map_err(|_| StoreError::Late)??)
 }
 
 /// A nonce or block number as PostgreSQL has it.
@@ -167,9 +165,7 @@ impl Store {
     /// A database error.
     pub async fn wallets(&self, chain_id: u64, addresses: &[Address]) -> Result<Vec<Wallet>, StoreError> {
         let addresses: Vec<&[u8]> = addresses.iter().map(|address| address.as_slice()).collect();
-        let listed = sqlx::query("select * from evm.wallet_list($1, $2)")
-            .bind(number(chain_id))
-            .bind(addresses);
+        let listed = sqlx::query("select * from evm.wallet_list($1, $2)").bind(number(chain_id)).bind(addresses);
         let rows = limited(listed.fetch_all(&self.pool)).await?;
         rows.iter().map(wallet).collect()
     }
@@ -180,9 +176,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn unfund(&self, wallet: i16, cause: &str) -> Result<bool, StoreError> {
-        let unfunded = sqlx::query_scalar("select evm.wallet_unfund($1, $2)")
-            .bind(wallet)
-            .bind(cause);
+        let unfunded = sqlx::query_scalar("select evm.wallet_unfund($1, $2)").bind(wallet).bind(cause);
         limited(unfunded.fetch_one(&self.pool)).await
     }
 
@@ -205,9 +199,7 @@ impl Store {
     pub async fn note_sent(&self, answers: &[(B256, &str)]) -> Result<i64, StoreError> {
         let (hashes, answers): (Vec<&[u8]>, Vec<_>) =
             answers.iter().map(|(hash, word)| (hash.as_slice(), *word)).unzip();
-        let noted = sqlx::query_scalar("select evm.note_sent($1, $2)")
-            .bind(hashes)
-            .bind(answers);
+        let noted = sqlx::query_scalar("select evm.note_sent($1, $2)").bind(hashes).bind(answers);
         limited(noted.fetch_one(&self.pool)).await
     }
 

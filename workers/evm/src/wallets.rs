@@ -63,11 +63,7 @@ pub async fn adopt(
     let pending = chain.transaction_count(address, BlockNumberOrTag::Pending).await?;
     let latest = chain.transaction_count(address, BlockNumberOrTag::Latest).await?;
     if pending != latest {
-        return Err(AdoptError::Pending {
-            address,
-            latest,
-            pending,
-        });
+        return Err(AdoptError::Pending { address, latest, pending });
     }
     let adopted = store.adopt(chain.id(), address, name, latest, in_flight_max).await?;
     adopted.ok_or_else(|| AdoptError::Known(address, name.to_owned()))?;
@@ -137,10 +133,7 @@ impl Wallets {
             {
                 let mut view = self.view();
                 let cause = view.cause(tried);
-                let unfunded = || {
-                    view.unfunded(tried)
-                        .filter(|_| or_unfunded && matches!(cause, WaitCause::Unfunded))
-                };
+                let unfunded = || view.unfunded(tried).filter(|_| or_unfunded && matches!(cause, WaitCause::Unfunded));
                 if let Some(wallet) = view.pick(tried, busy).or_else(unfunded).cloned() {
                     *view.chosen.entry(wallet.id).or_default() += 1;
                     return Ok(Choice {

@@ -170,13 +170,7 @@ impl<H: PageHandler> Watcher<H> {
     #[must_use]
     pub fn new(chain: Chain, pool: PgPool, options: WatchOptions, handler: H) -> Watcher<H> {
         let store = Store::new(pool.clone());
-        Watcher {
-            chain,
-            pool,
-            store,
-            options,
-            handler,
-        }
+        Watcher { chain, pool, store, options, handler }
     }
 
     /// Watches in one process of the fleet at a time, until `stop` is cancelled.
@@ -242,10 +236,7 @@ impl<H: PageHandler> Watcher<H> {
         if let Some(cursor) = self.store.cursor(name, chain).await? {
             return Ok(cursor);
         }
-        let after = self
-            .options
-            .after
-            .map_or(BlockNumberOrTag::Latest, BlockNumberOrTag::Number);
+        let after = self.options.after.map_or(BlockNumberOrTag::Latest, BlockNumberOrTag::Number);
         let header = self.chain.header(after).await?.ok_or_else(|| RpcError::Unexpected {
             method: "eth_getBlockByNumber",
             cause: format!("block {after} is missing"),

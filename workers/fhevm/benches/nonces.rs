@@ -37,9 +37,7 @@ async fn measure() {
         Scene::new(&location, "with an old snapshot", transactions).await,
     ];
     let mut old = PgConnection::connect(&scenes[1].bench.url).await.unwrap();
-    old.execute("begin isolation level repeatable read; select count(*) from evm.tx")
-        .await
-        .unwrap();
+    old.execute("begin isolation level repeatable read; select count(*) from evm.tx").await.unwrap();
     // In turns, because other programs delay both.
     for first in (0..transactions).step_by(AT_ONCE) {
         for scene in &mut scenes {
@@ -47,10 +45,7 @@ async fn measure() {
         }
     }
     old.close().await.unwrap();
-    println!(
-        "{:<22} {:>9} {:>9} {:>22}",
-        "", "p50 in ms", "p99", "p99 of the last tenth"
-    );
+    println!("{:<22} {:>9} {:>9} {:>22}", "", "p50 in ms", "p99", "p99 of the last tenth");
     for scene in scenes {
         let last = percentile(&scene.times[scene.times.len() * 9 / 10..], 99);
         let [p50, p99] = [50, 99].map(|percent| percentile(&scene.times, percent));
@@ -77,34 +72,20 @@ struct Scene {
 impl Scene {
     async fn new(location: &DatabaseLocation, name: &'static str, transactions: usize) -> Self {
         let bench = Bench::with_suffix(location, &format!("_{}", name.split(' ').next().unwrap())).await;
-        schema::migrate_with(&bench.url, &[tidegate_evm::migrations()])
-            .await
-            .unwrap();
+        schema::migrate_with(&bench.url, &[tidegate_evm::migrations()]).await.unwrap();
         bench.submit(transactions.next_multiple_of(2 * BATCH)).await;
         let mut session = PgConnection::connect(&bench.url).await.unwrap();
         let adopt = "select evm.wallet_adopt(1, '\\x0000000000000000000000000000000000000001', 'one', 0, 64)";
         session.execute(adopt).await.unwrap();
-        Self {
-            name,
-            bench,
-            session,
-            times: Vec::new(),
-        }
+        Self { name, bench, session, times: Vec::new() }
     }
 
     /// Takes nonces for the next requests, and records that their transactions are mined.
     async fn allocate(&mut self, first: usize) {
         let hour = Duration::from_secs(3600);
-        let claimed = self
-            .bench
-            .store
-            .claim(Stage::Tx, "tx", "bench", AT_ONCE, hour, None)
-            .await
-            .unwrap();
-        let (tokens, ids): (Vec<_>, Vec<_>) = claimed
-            .iter()
-            .map(|claimed| (claimed.lease.token, claimed.lease.id))
-            .unzip();
+        let claimed = self.bench.store.claim(Stage::Tx, "tx", "bench", AT_ONCE, hour, None).await.unwrap();
+        let (tokens, ids): (Vec<_>, Vec<_>) =
+            claimed.iter().map(|claimed| (claimed.lease.token, claimed.lease.id)).unzip();
         let hashes: Vec<_> = (first..first + ids.len()).map(hash).collect();
         let began = Instant::now();
         let mut transaction = self.session.begin().await.unwrap();
@@ -134,11 +115,7 @@ impl Scene {
             "select evm.note_mined($1, array_fill(1::bigint, array[cardinality($1)]), $1,
                array_fill(1::smallint, array[cardinality($1)]))",
         ] {
-            sqlx::query(noted)
-                .bind(&hashes)
-                .execute(&mut self.session)
-                .await
-                .unwrap();
+            sqlx::query(noted).bind(&hashes).execute(&mut self.session).await.unwrap();
         }
     }
 }

@@ -109,10 +109,7 @@ async fn measure() {
         },
     ];
     let location = support::location().await;
-    println!(
-        "{:<42} {:>9} {:>9} {:>6}  time of one: p50, p99 in ms",
-        "", "raw tx/s", "tx/s", "ratio"
-    );
+    println!("{:<42} {:>9} {:>9} {:>6}  time of one: p50, p99 in ms", "", "raw tx/s", "tx/s", "ratio");
     for run in &runs {
         let raw = measure_raw(run).await;
         let sender = measure_sender(run, &location).await;
@@ -176,10 +173,7 @@ where
 
 /// A chain with a counter, on which the keys have ether.
 async fn start(run: &Run) -> (Anvil, Chain, Address, Vec<PrivateKeySigner>) {
-    let options = ChainOptions {
-        mining: run.mining,
-        ..ChainOptions::default()
-    };
+    let options = ChainOptions { mining: run.mining, ..ChainOptions::default() };
     let anvil = Anvil::start(options).await.unwrap();
     let mut operator = Operator::new(anvil.rpc()).await.unwrap();
     let contract = operator.deploy("Counter", &[]).await.unwrap();
@@ -244,12 +238,7 @@ async fn measure_raw(run: &Run) -> Took {
     let raws: Vec<_> = keys
         .into_iter()
         .map(|key| {
-            Arc::new(Raw {
-                chain: chain.clone(),
-                key,
-                nonce: tokio::sync::Mutex::default(),
-                waits: Mutex::default(),
-            })
+            Arc::new(Raw { chain: chain.clone(), key, nonce: tokio::sync::Mutex::default(), waits: Mutex::default() })
         })
         .collect();
     let asking = raws.clone();
@@ -272,32 +261,20 @@ async fn measure_raw(run: &Run) -> Took {
 async fn measure_sender(run: &Run, location: &DatabaseLocation) -> Took {
     let (_anvil, chain, contract, keys) = start(run).await;
     let bench = Bench::new(location).await;
-    schema::migrate_with(&bench.url, &[tidegate_evm::migrations()])
-        .await
-        .unwrap();
+    schema::migrate_with(&bench.url, &[tidegate_evm::migrations()]).await.unwrap();
     let store = Store::new(bench.pool.clone());
     for key in &keys {
         let name = format!("w{}", key.address()).to_lowercase();
-        wallets::adopt(&chain, &store, key.address(), &name, run.in_flight_max)
-            .await
-            .unwrap();
+        wallets::adopt(&chain, &store, key.address(), &name, run.in_flight_max).await.unwrap();
     }
     bench.submit(run.count.next_multiple_of(2 * BATCH)).await;
     let hour = Duration::from_secs(3600);
     let mut claimed = Vec::new();
     while claimed.len() < run.count {
-        claimed.extend(
-            bench
-                .store
-                .claim(Stage::Tx, "tx", "bench", run.count - claimed.len(), hour, None)
-                .await
-                .unwrap(),
-        );
+        claimed
+            .extend(bench.store.claim(Stage::Tx, "tx", "bench", run.count - claimed.len(), hour, None).await.unwrap());
     }
-    let signers = keys
-        .into_iter()
-        .map(|key| Arc::new(LocalSigner::from(key)) as Arc<dyn Signer>)
-        .collect();
+    let signers = keys.into_iter().map(|key| Arc::new(LocalSigner::from(key)) as Arc<dyn Signer>).collect();
     let mut options = SenderOptions::default();
     options.receipts_every = RECEIPTS_EVERY;
     let sender = Sender::new(chain, bench.pool.clone(), signers, options);

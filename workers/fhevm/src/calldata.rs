@@ -64,10 +64,7 @@ fn user_decrypt(request: &UserDecrypt) -> Vec<u8> {
             extraData: request.extra_data.clone(),
         }
         .abi_encode(),
-        User::Delegated {
-            delegator_address,
-            delegate_address,
-        } => Decryption::delegatedUserDecryptionRequestCall {
+        User::Delegated { delegator_address, delegate_address } => Decryption::delegatedUserDecryptionRequestCall {
             ctHandleContractPairs: pairs(request),
             requestValidity: request_validity,
             delegationAccounts: DelegationAccounts {
@@ -86,12 +83,7 @@ fn user_decrypt(request: &UserDecrypt) -> Vec<u8> {
 /// The handles of a user decryption as the contracts take them.
 pub(crate) fn pairs(request: &UserDecrypt) -> Vec<CtHandleContractPair> {
     let pairs = request.handle_contract_pairs.iter();
-    pairs
-        .map(|pair| CtHandleContractPair {
-            ctHandle: pair.handle,
-            contractAddress: pair.contract_address,
-        })
-        .collect()
+    pairs.map(|pair| CtHandleContractPair { ctHandle: pair.handle, contractAddress: pair.contract_address }).collect()
 }
 
 #[cfg(test)]
@@ -120,10 +112,7 @@ mod tests {
             "publicKey": "0x03",
             "extraData": "0x00",
         });
-        payload
-            .as_object_mut()
-            .unwrap()
-            .extend(variant.as_object().unwrap().clone());
+        payload.as_object_mut().unwrap().extend(variant.as_object().unwrap().clone());
         stored(payload)
     }
 
@@ -166,14 +155,9 @@ mod tests {
         assert_eq!(call.ctHandleContractPairs[0].ctHandle.to_string(), HANDLE);
         assert_eq!(call.requestValidity.durationDays, U256::from(10));
         assert_eq!(call.contractsInfo.chainId, U256::from(31337));
-        assert_eq!(
-            (call.signature[..].to_vec(), call.publicKey[..].to_vec()),
-            (vec![1, 2], vec![3])
-        );
+        assert_eq!((call.signature[..].to_vec(), call.publicKey[..].to_vec()), (vec![1, 2], vec![3]));
 
-        let delegated = of(&user(
-            &json!({"variant": "delegated", "delegatorAddress": A, "delegateAddress": B}),
-        ));
+        let delegated = of(&user(&json!({"variant": "delegated", "delegatorAddress": A, "delegateAddress": B})));
         let call = Decryption::delegatedUserDecryptionRequestCall::abi_decode(&delegated).unwrap();
         assert_eq!(call.delegationAccounts.delegatorAddress.to_string().to_lowercase(), A);
         assert_eq!(call.delegationAccounts.delegateAddress.to_string().to_lowercase(), B);

@@ -47,24 +47,15 @@ impl Chains {
     /// When the endpoints of a chain are all of other chains.
     pub async fn connect(config: &Config) -> Result<Self, ChainError> {
         let (gateway, fees) = (&config.gateway, &config.fees);
-        let bounds = FeeBounds {
-            floor: fees.floor.into(),
-            cap: fees.cap.into(),
-            tip: fees.tip.map(u128::from),
-        };
+        let bounds = FeeBounds { floor: fees.floor.into(), cap: fees.cap.into(), tip: fees.tip.map(u128::from) };
         let mut hosts = Vec::new();
         for host in &config.host_chains {
             let chain = Chain::connect(host.chain_id, &host.http).await?;
             hosts.push(HostChain { chain, acl: host.acl });
         }
         Ok(Self {
-            gateway: Chain::connect(gateway.chain_id, &gateway.http)
-                .await?
-                .with_fee_bounds(bounds),
-            contracts: Contracts {
-                decryption: gateway.decryption,
-                input_verification: gateway.input_verification,
-            },
+            gateway: Chain::connect(gateway.chain_id, &gateway.http).await?.with_fee_bounds(bounds),
+            contracts: Contracts { decryption: gateway.decryption, input_verification: gateway.input_verification },
             hosts,
             kms: config.kms,
         })
@@ -73,10 +64,7 @@ impl Chains {
     /// Where thresholds of KMS contexts are read.
     pub(crate) fn kms(&self) -> Option<Kms> {
         let (chain, kms) = self.kms_chain()?;
-        Some(Kms {
-            chain,
-            protocol_config: kms.protocol_config,
-        })
+        Some(Kms { chain, protocol_config: kms.protocol_config })
     }
 
     /// Where the place of the public key is read.
@@ -84,11 +72,7 @@ impl Chains {
     pub fn key_url(&self) -> Option<key_url::Source> {
         let (chain, kms) = self.kms_chain()?;
         let (protocol_config, kms_generation) = (kms.protocol_config, kms.kms_generation);
-        Some(key_url::Source {
-            chain,
-            protocol_config,
-            kms_generation,
-        })
+        Some(key_url::Source { chain, protocol_config, kms_generation })
     }
 
     fn kms_chain(&self) -> Option<(Chain, config::Kms)> {

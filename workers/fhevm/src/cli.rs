@@ -101,13 +101,10 @@ impl GlobalArgs {
     /// location lives.
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<(Store, DatabaseLocation)> {
         let location = self.database.locate().await?;
-        let store = location
-            .open(settings)
-            .await
-            .map_err(|error| match error.downcast_ref() {
-                Some(StoreError::NotMigrated(cause)) => anyhow!("the database is not migrated: {INIT} ({cause})"),
-                _ => error,
-            })?;
+        let store = location.open(settings).await.map_err(|error| match error.downcast_ref() {
+            Some(StoreError::NotMigrated(cause)) => anyhow!("the database is not migrated: {INIT} ({cause})"),
+            _ => error,
+        })?;
         for family in Family::ALL {
             let kind = family.kind();
             let found = store.kinds(Some(kind)).await?;
@@ -132,9 +129,7 @@ mod tests {
     fn the_command_lines_of_the_manual_are_some() {
         let page = include_str!("../../../docs/fhevm.md");
         let lines = page.lines().map(|line| line.split('#').next().unwrap_or_default());
-        let commands = lines
-            .flat_map(|line| line.split('`'))
-            .filter(|text| text.starts_with("tidegate-fhevm "));
+        let commands = lines.flat_map(|line| line.split('`')).filter(|text| text.starts_with("tidegate-fhevm "));
         let commands: Vec<_> = commands.collect();
         assert!(commands.len() > 5, "{commands:?}");
         for command in commands {

@@ -144,13 +144,7 @@ pub struct Fees {
 
 impl Default for Fees {
     fn default() -> Self {
-        Self {
-            floor: 1,
-            cap: 1_000_000_000_000,
-            tip: None,
-            gas_factor: 1.2,
-            stuck_after_s: 10,
-        }
+        Self { floor: 1, cap: 1_000_000_000_000, tip: None, gas_factor: 1.2, stuck_after_s: 10 }
     }
 }
 
@@ -251,9 +245,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
 
 /// The error does not repeat the text, which may hold a secret.
 fn parse_url<E: Error>(text: &str) -> Result<Url, E> {
-    text.trim()
-        .parse()
-        .map_err(|error| E::custom(format!("not a URL: {error}")))
+    text.trim().parse().map_err(|error| E::custom(format!("not a URL: {error}")))
 }
 
 impl Config {
@@ -285,30 +277,21 @@ impl Config {
             Some(file) => format!("the configuration {}, with the variables {PREFIX}…", file.display()),
             None => format!("the configuration of the variables {PREFIX}…"),
         };
-        let config: Self = builder
-            .build()
-            .and_then(config::Config::try_deserialize)
-            .with_context(origin)?;
+        let config: Self = builder.build().and_then(config::Config::try_deserialize).with_context(origin)?;
         config.check().with_context(origin)?;
         Ok(config)
     }
 
     /// What no type says.
     fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            !self.host_chains.is_empty(),
-            "host_chains is empty: name at least one chain"
-        );
+        ensure!(!self.host_chains.is_empty(), "host_chains is empty: name at least one chain");
         let mut chains = HashSet::new();
         for HostChain { chain_id, .. } in &self.host_chains {
             ensure!(chains.insert(chain_id), "host_chains has chain {chain_id} twice");
         }
         if let Some(kms) = &self.kms {
             let id = kms.chain_id;
-            ensure!(
-                chains.contains(&id),
-                "kms.chain_id is {id}, which is none of host_chains"
-            );
+            ensure!(chains.contains(&id), "kms.chain_id is {id}, which is none of host_chains");
             ensure!(kms.static_threshold > 0, "kms.static_threshold has to be positive");
         }
         let mut names = HashSet::new();
@@ -324,14 +307,9 @@ impl Config {
                 wallet.key_env.is_some() != wallet.key_file.is_some(),
                 "wallet \"{name}\" needs one of key_env and key_file"
             );
-            ensure!(
-                wallet.in_flight_max > 0,
-                "in_flight_max of wallet \"{name}\" has to be positive"
-            );
+            ensure!(wallet.in_flight_max > 0, "in_flight_max of wallet \"{name}\" has to be positive");
         }
-        let Fees {
-            floor, cap, gas_factor, ..
-        } = self.fees;
+        let Fees { floor, cap, gas_factor, .. } = self.fees;
         ensure!(floor <= cap, "fees.floor is above fees.cap");
         ensure!(gas_factor >= 1.0, "fees.gas_factor is below 1");
         Ok(())

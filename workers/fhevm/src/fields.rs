@@ -50,11 +50,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn of(value: &'a Value) -> Checked<Self> {
-        Ok(Self {
-            object: value.as_object().ok_or(WRONG_TYPE)?,
-            missing: Vec::new(),
-            invalid: Vec::new(),
-        })
+        Ok(Self { object: value.as_object().ok_or(WRONG_TYPE)?, missing: Vec::new(), invalid: Vec::new() })
     }
 
     /// Refuses a member that asks for what is not served, as its value tells.
@@ -270,10 +266,7 @@ mod tests {
             assert_eq!(chain_id(&json!(text)).ok(), id, "{text:?}");
         }
         for number in [json!(-1), json!(1.5), json!(1e20)] {
-            assert_eq!(
-                chain_id(&number),
-                Err(Fault::Invalid("Must be decimal number or 0x hex string"))
-            );
+            assert_eq!(chain_id(&number), Err(Fault::Invalid("Must be decimal number or 0x hex string")));
         }
     }
 

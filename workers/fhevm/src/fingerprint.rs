@@ -29,10 +29,7 @@ pub fn fingerprint(payload: &Payload, submitter: Option<&str>) -> String {
                     hasher.field(b"user decrypt");
                     hasher.field(user_address.as_slice());
                 }
-                User::Delegated {
-                    delegator_address,
-                    delegate_address,
-                } => {
+                User::Delegated { delegator_address, delegate_address } => {
                     hasher.field(b"delegated user decrypt");
                     hasher.field(delegator_address.as_slice());
                     hasher.field(delegate_address.as_slice());
@@ -137,12 +134,9 @@ mod tests {
             assert!(known.insert(of(Family::UserDecrypt, &other)), "{pointer}");
         }
         let mut delegated = user();
-        for (name, value) in [
-            ("delegatorAddress", B),
-            ("delegateAddress", A),
-            ("startTimestamp", "1"),
-            ("durationDays", "1"),
-        ] {
+        for (name, value) in
+            [("delegatorAddress", B), ("delegateAddress", A), ("startTimestamp", "1"), ("durationDays", "1")]
+        {
             delegated[name] = json!(value);
         }
         assert!(known.insert(of(Family::DelegatedUserDecrypt, &delegated)));

@@ -85,16 +85,10 @@ impl Relayer {
             let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
             let poll = move |State(relayer), job_id: Result<Path<String>, PathRejection>, request: Request| {
                 // One that is no text is no UUID either.
-                poll::poll(
-                    relayer,
-                    family,
-                    job_id.map_or_else(|_| String::new(), |id| id.0),
-                    request,
-                )
+                poll::poll(relayer, family, job_id.map_or_else(|_| String::new(), |id| id.0), request)
             };
-            routes = routes
-                .route(family.path(), post(submit))
-                .route(&format!("{}/{{job_id}}", family.path()), get(poll));
+            routes =
+                routes.route(family.path(), post(submit)).route(&format!("{}/{{job_id}}", family.path()), get(poll));
         }
         // The SDK reads no other body than the relayer's below these.
         for version in ["/v2", "/v3"] {

@@ -74,20 +74,8 @@ impl Source {
         let key = view::at(&self.chain, generation, &KmsGeneration::getActiveKeyIdCall {}, at).await?;
         let crs = view::at(&self.chain, generation, &KmsGeneration::getActiveCrsIdCall {}, at).await?;
         // These revert for an id without materials.
-        view::at(
-            &self.chain,
-            generation,
-            &KmsGeneration::getKeyMaterialsCall { keyId: key },
-            at,
-        )
-        .await?;
-        view::at(
-            &self.chain,
-            generation,
-            &KmsGeneration::getCrsMaterialsCall { crsId: crs },
-            at,
-        )
-        .await?;
+        view::at(&self.chain, generation, &KmsGeneration::getKeyMaterialsCall { keyId: key }, at).await?;
+        view::at(&self.chain, generation, &KmsGeneration::getCrsMaterialsCall { crsId: crs }, at).await?;
         let current = ProtocolConfig::getCurrentKmsContextAndEpochCall {};
         let context = view::at(&self.chain, config, &current, at).await?.contextId;
         let anchor = ProtocolConfig::getKmsContextAnchorCall { contextId: context };
@@ -105,16 +93,9 @@ impl Source {
             .from_block(number)
             .to_block(number);
         let logs = self.chain.logs(&filter).await?;
-        let event = logs
-            .iter()
-            .find_map(|log| ProtocolConfig::NewKmsContext::decode_log(&log.inner).ok());
+        let event = logs.iter().find_map(|log| ProtocolConfig::NewKmsContext::decode_log(&log.inner).ok());
         let event = event.ok_or(ReadError::NoContext { context, block })?;
-        let node = event
-            .data
-            .kmsNodeParams
-            .into_iter()
-            .next()
-            .ok_or(ReadError::NoNode(context))?;
+        let node = event.data.kmsNodeParams.into_iter().next().ok_or(ReadError::NoNode(context))?;
         Ok(format!("{}/{}", node.storageUrl, node.storagePrefix))
     }
 }

@@ -128,10 +128,7 @@ pub struct Detail {
 impl Detail {
     /// A field and its issue.
     pub fn new(field: impl Into<String>, issue: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            issue: issue.into(),
-        }
+        Self { field: field.into(), issue: issue.into() }
     }
 }
 
@@ -155,11 +152,7 @@ impl From<Label> for Refusal {
 impl Refusal {
     /// A label with another message than its own.
     pub fn new(label: Label, message: impl Into<String>) -> Self {
-        Self {
-            label,
-            message: message.into(),
-            details: None,
-        }
+        Self { label, message: message.into(), details: None }
     }
 
     /// The fields that a body lacks.
@@ -187,11 +180,7 @@ impl Refusal {
             Label::MissingFields => format!("Missing {count} required {fields} in the request: {names}"),
             _ => format!("{message} for {count} {fields} in the request: {names}"),
         };
-        Self {
-            label,
-            message,
-            details: Some(details),
-        }
+        Self { label, message, details: Some(details) }
     }
 
     /// What a caller gets for the error in which its request ended; `None` for an error without a label. The message of
@@ -202,10 +191,7 @@ impl Refusal {
         if !matches!(label, Label::MissingFields | Label::ValidationFailed) {
             return Some(label.into());
         }
-        let details = error
-            .details
-            .as_ref()
-            .map(|details| serde_json::from_str(details.get()));
+        let details = error.details.as_ref().map(|details| serde_json::from_str(details.get()));
         Some(Self::of_fields(label, details.and_then(Result::ok).unwrap_or_default()))
     }
 }
@@ -229,15 +215,9 @@ mod tests {
 
     #[test]
     fn the_message_of_fields_counts_and_names_them() {
-        assert_eq!(
-            Refusal::missing(&["extraData"]).message,
-            "Missing 1 required field in the request: extraData"
-        );
+        assert_eq!(Refusal::missing(&["extraData"]).message, "Missing 1 required field in the request: extraData");
         let two = vec![Detail::new("a", "x"), Detail::new("b.c", "y")];
-        assert_eq!(
-            Refusal::invalid(two.clone()).message,
-            "Validation failed for 2 fields in the request: a, b.c"
-        );
+        assert_eq!(Refusal::invalid(two.clone()).message, "Validation failed for 2 fields in the request: a, b.c");
 
         let mut error = Label::ValidationFailed.error();
         error.details = Some(JsonText::of(&two).unwrap());

@@ -20,9 +20,7 @@ fn main() -> ExitCode {
         command => {
             global.logs.start("info");
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime
-                .context("cannot start the runtime")
-                .and_then(|runtime| runtime.block_on(command.run(global)))
+            runtime.context("cannot start the runtime").and_then(|runtime| runtime.block_on(command.run(global)))
         }
     };
     match done {

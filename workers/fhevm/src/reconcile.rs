@@ -138,12 +138,7 @@ async fn of_receipts(
             continue;
         }
         let logs = receipt.inner.logs().to_vec();
-        let mined = Mined {
-            hash,
-            block_number,
-            block_hash,
-            logs,
-        };
+        let mined = Mined { hash, block_number, block_hash, logs };
         references.extend(Reference::of_receipt(&responses.contracts(), request, &mined));
     }
     responses.store().note_receipt(&references).await?;
@@ -157,22 +152,12 @@ async fn done(responses: &Responses, references: Vec<Reference>) -> Result<Vec<(
         let inputs = if reference.contract == responses.contracts().input_verification {
             let id = reference.id;
             let verified = InputVerification::isProofVerifiedCall { zkProofId: id }.abi_encode();
-            vec![
-                verified,
-                InputVerification::isProofRejectedCall { zkProofId: id }.abi_encode(),
-            ]
+            vec![verified, InputVerification::isProofRejectedCall { zkProofId: id }.abi_encode()]
         } else {
-            vec![
-                Decryption::isDecryptionDoneCall {
-                    decryptionId: reference.id,
-                }
-                .abi_encode(),
-            ]
+            vec![Decryption::isDecryptionDoneCall { decryptionId: reference.id }.abi_encode()]
         };
         for input in inputs {
-            let call = CallRequest::default()
-                .to(reference.contract)
-                .input(Bytes::from(input).into());
+            let call = CallRequest::default().to(reference.contract).input(Bytes::from(input).into());
             calls.push((at, RpcCall::new("eth_call", (call, BlockNumberOrTag::Latest))));
         }
     }
@@ -210,11 +195,8 @@ type Seen = (Vec<Log>, BlockId);
 /// The logs of a request in a range of blocks, and the block of the request, as each endpoint has them: one may leave
 /// logs out. Those that have the same are one.
 async fn logs(responses: &Responses, reference: &Reference, from: u64, to: u64) -> Result<Vec<Seen>, ApplyError> {
-    let filter = Filter::new()
-        .address(reference.contract)
-        .topic1(B256::from(reference.id))
-        .from_block(from)
-        .to_block(to);
+    let filter =
+        Filter::new().address(reference.contract).topic1(B256::from(reference.id)).from_block(from).to_block(to);
     let number = reference.block_number;
     let calls = [
         RpcCall::new("eth_getLogs", (filter,)),

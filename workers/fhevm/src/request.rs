@@ -40,12 +40,7 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 4] = [
-        Self::InputProof,
-        Self::PublicDecrypt,
-        Self::UserDecrypt,
-        Self::DelegatedUserDecrypt,
-    ];
+    pub const ALL: [Self; 4] = [Self::InputProof, Self::PublicDecrypt, Self::UserDecrypt, Self::DelegatedUserDecrypt];
 
     /// The path of its submissions.
     #[must_use]
@@ -95,9 +90,7 @@ impl Family {
 /// ignored. Such a body has other fields, too, so this comes before those that are missing.
 fn refuse_unserved(fields: &mut Fields<'_>) {
     fields.refuse("encryptedStores", |stores| !stores.is_null());
-    fields.refuse("attestationType", |name| {
-        name.as_str().is_some_and(|name| name.starts_with("solana"))
-    });
+    fields.refuse("attestationType", |name| name.as_str().is_some_and(|name| name.starts_with("solana")));
 }
 
 /// The refusal of a body that is no object.
@@ -200,9 +193,7 @@ mod tests {
 
     #[test]
     fn a_stored_body_has_one_spelling_and_is_read_back_as_it_was() {
-        let payload = Family::DelegatedUserDecrypt
-            .parse(delegated().to_string().as_bytes(), Utc::now())
-            .unwrap();
+        let payload = Family::DelegatedUserDecrypt.parse(delegated().to_string().as_bytes(), Utc::now()).unwrap();
 
         let stored = serde_json::to_value(&payload).unwrap();
 

@@ -83,14 +83,7 @@ impl Responses {
     pub fn new(tidegate: Tidegate, gateway: Chain, contracts: Contracts, signers: Option<SignerSets>) -> Self {
         let domains = Domains::new(gateway.id(), contracts.decryption, contracts.input_verification);
         let store = Store::new(tidegate.store().pool().clone());
-        Self {
-            tidegate,
-            store,
-            gateway,
-            contracts,
-            domains,
-            signers,
-        }
+        Self { tidegate, store, gateway, contracts, domains, signers }
     }
 
     pub(crate) fn contracts(&self) -> Contracts {
@@ -130,10 +123,7 @@ impl Responses {
         logs: &[Log],
         blocks: &[BlockId],
     ) -> Result<Applied, ApplyError> {
-        let events: Vec<_> = logs
-            .iter()
-            .filter_map(|log| Some((log, self.contracts.event(log)?)))
-            .collect();
+        let events: Vec<_> = logs.iter().filter_map(|log| Some((log, self.contracts.event(log)?))).collect();
         // The chain orders a request before its responses, and an id is given once.
         let requests = self.requests(connection, &events).await?;
         let mut answers: Vec<_> = self.answers(connection, &events, blocks).await?;
@@ -164,11 +154,7 @@ impl Responses {
     /// See [`ApplyError`].
     pub async fn dropped(&self, connection: &mut PgConnection, from: u64) -> Result<(), ApplyError> {
         let references = store::dropped(connection, from).await?;
-        tracing::info!(
-            from,
-            references,
-            "the chain has dropped blocks; their ids of requests are forgotten"
-        );
+        tracing::info!(from, references, "the chain has dropped blocks; their ids of requests are forgotten");
         Ok(())
     }
 
@@ -222,10 +208,8 @@ impl Responses {
         events: &'a [(&Log, Event)],
         blocks: &[BlockId],
     ) -> Result<Vec<(RequestId, Option<String>, &'a Answer, Option<f64>)>, ApplyError> {
-        let answered: Vec<_> = events
-            .iter()
-            .filter_map(|(_, event)| Some(((event.contract, event.id), event.answer.as_ref()?)))
-            .collect();
+        let answered: Vec<_> =
+            events.iter().filter_map(|(_, event)| Some(((event.contract, event.id), event.answer.as_ref()?))).collect();
         if answered.is_empty() {
             return Ok(Vec::new());
         }

@@ -106,9 +106,7 @@ static TABLE: &[Row] = &[
 
 fn find(data: &[u8]) -> Option<Meaning> {
     let selector = data.first_chunk::<4>()?;
-    TABLE
-        .iter()
-        .find_map(|(of, meaning)| (of == selector).then_some(*meaning))
+    TABLE.iter().find_map(|(of, meaning)| (of == selector).then_some(*meaning))
 }
 
 /// What becomes of a request whose call reverts with `data`.

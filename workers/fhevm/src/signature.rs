@@ -70,27 +70,16 @@ impl Domains {
 
 fn domain(name: &'static str, chain_id: u64, contract: Address) -> Eip712Domain {
     let (name, version) = (Cow::Borrowed(name), Cow::Borrowed("1"));
-    Eip712Domain::new(
-        Some(name),
-        Some(version),
-        Some(U256::from(chain_id)),
-        Some(contract),
-        None,
-    )
+    Eip712Domain::new(Some(name), Some(version), Some(U256::from(chain_id)), Some(contract), None)
 }
 
 fn signers(signed: &impl SolStruct, domain: &Eip712Domain, signatures: &[Bytes]) -> Vec<Option<Address>> {
-    signatures
-        .iter()
-        .map(|signature| signer(signed, domain, signature))
-        .collect()
+    signatures.iter().map(|signature| signer(signed, domain, signature)).collect()
 }
 
 fn signer(signed: &impl SolStruct, domain: &Eip712Domain, signature: &[u8]) -> Option<Address> {
     let signature = Signature::from_raw(signature).ok()?;
-    signature
-        .recover_address_from_prehash(&signed.eip712_signing_hash(domain))
-        .ok()
+    signature.recover_address_from_prehash(&signed.eip712_signing_hash(domain)).ok()
 }
 
 #[cfg(test)]

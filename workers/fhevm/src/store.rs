@@ -148,10 +148,7 @@ impl Store {
         .bind(requests)
         .fetch_all(&self.pool)
         .await?;
-        Ok(rows
-            .into_iter()
-            .map(|(id, hash, succeeded)| (RequestId(id), B256::from_slice(&hash), succeeded))
-            .collect())
+        Ok(rows.into_iter().map(|(id, hash, succeeded)| (RequestId(id), B256::from_slice(&hash), succeeded)).collect())
     }
 
     /// What a request asks for.
@@ -227,18 +224,8 @@ pub(crate) async fn note(connection: &mut PgConnection, references: &[Reference]
     )
     .bind(column(|reference| reference.contract.to_vec()))
     .bind(column(|reference| reference.id.to_be_bytes_vec()))
-    .bind(
-        references
-            .iter()
-            .map(|reference| reference.request.0)
-            .collect::<Vec<_>>(),
-    )
-    .bind(
-        references
-            .iter()
-            .map(|reference| reference.block_number.cast_signed())
-            .collect::<Vec<_>>(),
-    )
+    .bind(references.iter().map(|reference| reference.request.0).collect::<Vec<_>>())
+    .bind(references.iter().map(|reference| reference.block_number.cast_signed()).collect::<Vec<_>>())
     .bind(column(|reference| reference.block_hash.to_vec()))
     .bind(watched)
     .execute(connection)
@@ -256,10 +243,7 @@ pub(crate) async fn own(connection: &mut PgConnection, hashes: &[B256]) -> Resul
     .bind(hashes.iter().map(|hash| hash.to_vec()).collect::<Vec<_>>())
     .fetch_all(connection)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|(hash, id)| (B256::from_slice(&hash), RequestId(id)))
-        .collect())
+    Ok(rows.into_iter().map(|(hash, id)| (B256::from_slice(&hash), RequestId(id))).collect())
 }
 
 /// The requests that these ids of contracts belong to, with the payloads of the kinds that need them.

@@ -59,12 +59,7 @@ impl Transact {
     /// deadline; without, they fail.
     #[must_use]
     pub fn new(sender: Sender, store: Store, contracts: Contracts, hold_while_paused: bool) -> Self {
-        Self {
-            sender,
-            store,
-            contracts,
-            hold_while_paused,
-        }
+        Self { sender, store, contracts, hold_while_paused }
     }
 
     /// The receipt of a transaction, after its logs have told the request's id. The watcher reads the same from the
@@ -75,10 +70,7 @@ impl Transact {
             tracing::warn!(%request, hash = %mined.hash, "a receipt has no event of the gateway's contracts");
         }
         self.store.note_receipt(&references).await?;
-        Ok(Receipt {
-            reference: Some(mined.hash.to_string()),
-            response: None,
-        })
+        Ok(Receipt { reference: Some(mined.hash.to_string()), response: None })
     }
 
     fn refused(&self, revert: &Revert, payload: &Payload) -> Sent {
@@ -87,19 +79,11 @@ impl Transact {
         let error = reverts::error(data, payload);
         // What was mined has used its nonce: no second transaction.
         if self.hold_while_paused && !revert.mined && data.starts_with(&EnforcedPause::SELECTOR) {
-            return Sent::Retry {
-                error,
-                after: Some(PAUSED_AGAIN),
-                may_have_left: false,
-            };
+            return Sent::Retry { error, after: Some(PAUSED_AGAIN), may_have_left: false };
         }
         if !reverts::is_known(data) {
             let selector = alloy::hex::encode_prefixed(&data[..data.len().min(4)]);
-            tracing::warn!(
-                selector,
-                bytes = data.len(),
-                "the gateway reverts with an unknown error"
-            );
+            tracing::warn!(selector, bytes = data.len(), "the gateway reverts with an unknown error");
         }
         Sent::Rejected(error)
     }
@@ -200,9 +184,5 @@ fn waiting(cause: &WaitCause) -> Sent {
 
 fn retry(label: Label, cause: &dyn std::fmt::Display, may_have_left: bool) -> Sent {
     let error = RequestError::new(label.code(), cause.to_string(), label.repeat());
-    Sent::Retry {
-        error,
-        after: None,
-        may_have_left,
-    }
+    Sent::Retry { error, after: None, may_have_left }
 }

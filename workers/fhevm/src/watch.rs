@@ -61,23 +61,13 @@ pub async fn watcher(tidegate: &Tidegate, config: &Config, chains: &Chains) -> W
     let addresses = vec![contracts.decryption, contracts.input_verification];
     let options = WatchOptions {
         confirmations: gateway.confirmations,
-        after: chains
-            .gateway
-            .block_number()
-            .await
-            .ok()
-            .map(|head| head.saturating_sub(BEFORE)),
+        after: chains.gateway.block_number().await.ok().map(|head| head.saturating_sub(BEFORE)),
         poll: Duration::from_millis(gateway.poll_ms),
         range_max: gateway.range,
         ..WatchOptions::new(WATCHER, addresses, answers::TOPICS.to_vec())
     };
     let pool = tidegate.store().pool().clone();
-    Watcher::new(
-        chains.gateway.clone(),
-        pool,
-        options,
-        responses(tidegate, config, chains),
-    )
+    Watcher::new(chains.gateway.clone(), pool, options, responses(tidegate, config, chains))
 }
 
 /// Runs the tasks whenever this process is the one, until `stop`.
@@ -94,11 +84,8 @@ pub async fn run(
     let watcher = watcher(tidegate, config, chains).await;
     let watching = watcher.watch(tidegate, stop.clone());
     let responses = responses(tidegate, config, chains);
-    let schedule = Schedule {
-        confirmations: config.gateway.confirmations,
-        range: config.gateway.range,
-        ..Schedule::default()
-    };
+    let schedule =
+        Schedule { confirmations: config.gateway.confirmations, range: config.gateway.range, ..Schedule::default() };
     let reconciling = tidegate.singleton("fhevm_reconcile").until(stop.clone());
     let reconciling = reconciling.run(async |_, cancelled| reconcile::run(&responses, schedule, &cancelled).await);
     let reading = async {
@@ -107,9 +94,7 @@ pub async fn run(
             return Ok(());
         };
         let singleton = tidegate.singleton("fhevm_key_url").until(stop.clone());
-        singleton
-            .run(async |_, cancelled| key_url::run(&source, responses.store(), &cancelled).await)
-            .await
+        singleton.run(async |_, cancelled| key_url::run(&source, responses.store(), &cancelled).await).await
     };
     tokio::try_join!(watching, reconciling, reading).context("cannot watch the gateway")?;
     Ok(())

@@ -60,11 +60,7 @@ pub fn funds(config: &Config) -> Funds {
         ];
         TokenFunds { token, spender, prices }
     });
-    Funds {
-        rate: kinds::SENDS_OF_ALL,
-        token,
-        ..Funds::default()
-    }
+    Funds { rate: kinds::SENDS_OF_ALL, token, ..Funds::default() }
 }
 
 /// The stages of all kinds, over these keys.
@@ -77,12 +73,7 @@ pub fn stages(tidegate: &Tidegate, config: &Config, chains: &Chains, signers: Ve
     options.confirmations = config.gateway.confirmations;
     options.lacks_funds = transact::lacks_funds;
     let sender = Sender::new(chains.gateway.clone(), pool.clone(), signers, options);
-    let transact = Transact::new(
-        sender,
-        Store::new(pool.clone()),
-        chains.contracts,
-        config.hold_while_paused,
-    );
+    let transact = Transact::new(sender, Store::new(pool.clone()), chains.contracts, config.hold_while_paused);
     let threshold = config.kms.map_or(config::STATIC_THRESHOLD, |kms| kms.static_threshold);
     let readiness = || Readiness::new(tidegate.clone(), chains, threshold);
     Stages::new()
@@ -104,10 +95,7 @@ pub async fn run(
     chains: &Chains,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let signers = config
-        .wallets
-        .iter()
-        .map(|wallet| Ok(Arc::new(signer(wallet)?) as Arc<dyn Signer>));
+    let signers = config.wallets.iter().map(|wallet| Ok(Arc::new(signer(wallet)?) as Arc<dyn Signer>));
     let signers: Vec<_> = signers.collect::<anyhow::Result<_>>()?;
     let mut keepers = Vec::new();
     for (signer, wallet) in signers.iter().zip(&config.wallets) {
@@ -132,10 +120,7 @@ pub async fn run(
         !keepers.is_empty(),
         "no wallet is adopted: run `tidegate-fhevm wallet add NAME` for one of the configuration"
     );
-    let in_flight = config
-        .wallets
-        .iter()
-        .map(|wallet| usize::try_from(wallet.in_flight_max).unwrap_or_default());
+    let in_flight = config.wallets.iter().map(|wallet| usize::try_from(wallet.in_flight_max).unwrap_or_default());
     let stages = stages(tidegate, config, chains, signers);
     let worker = tidegate.worker(stages).concurrency(CONCURRENCY.max(in_flight.sum()));
     let working = async { anyhow::Ok(worker.run_until(stop.cancelled()).await?) };

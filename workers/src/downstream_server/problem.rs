@@ -25,11 +25,7 @@ pub(super) struct Problem {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, code: &str, detail: &str) -> Self {
-        Self {
-            status,
-            error: RequestError::new(code, detail, false),
-            retry_after: None,
-        }
+        Self { status, error: RequestError::new(code, detail, false), retry_after: None }
     }
 
     /// The refusal of a call for a request of `kind`.
@@ -42,11 +38,7 @@ impl Problem {
             Refusal::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refusal::UnknownKind => StatusCode::NOT_FOUND,
         };
-        Self {
-            status,
-            error: refusal.error(kind),
-            retry_after: refusal.after(),
-        }
+        Self { status, error: refusal.error(kind), retry_after: refusal.after() }
     }
 }
 

@@ -28,18 +28,8 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(
-            listener,
-            downstream.clone(),
-            AnswerForm::Envelope,
-            shutdown.clone(),
-        ));
-        Self {
-            downstream,
-            shutdown,
-            url,
-            task,
-        }
+        let task = tokio::spawn(serve(listener, downstream.clone(), AnswerForm::Envelope, shutdown.clone()));
+        Self { downstream, shutdown, url, task }
     }
 
     fn stages(&self, kind: &str) -> (HttpReadiness, HttpTransact) {
@@ -67,14 +57,9 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
     let (readiness, transact) = server.stages("input_proof");
     let request = request("input_proof");
     assert_eq!(readiness.check(&request).await, Check::Ready);
-    let Sent::Receipt(receipt) = transact.send(&request).await else {
-        panic!("not taken")
-    };
+    let Sent::Receipt(receipt) = transact.send(&request).await else { panic!("not taken") };
     assert_eq!(transact.send(&request).await, Sent::Receipt(receipt.clone()));
-    assert_eq!(
-        transact.find_receipt(&request).await,
-        Ok(Found::Receipt(receipt.clone()))
-    );
+    assert_eq!(transact.find_receipt(&request).await, Ok(Found::Receipt(receipt.clone())));
 
     server.downstream.drain(Duration::from_secs(10)).await;
     let response = json!({ "simulated": request.id });
@@ -91,10 +76,7 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
 async fn a_direct_request_is_answered_by_its_receipt() {
     let server = Running::start("", None).await;
     let request = request("direct");
-    let receipt = Receipt {
-        reference: None,
-        response: Some(json!({ "simulated": request.id }).into()),
-    };
+    let receipt = Receipt { reference: None, response: Some(json!({ "simulated": request.id }).into()) };
     assert_eq!(server.stages("direct").1.send(&request).await, Sent::Receipt(receipt));
 }
 
@@ -105,10 +87,7 @@ async fn the_receipt_of_a_send_without_an_answer_is_found() {
     let request = request("input_proof");
     assert_eq!(transact.find_receipt(&request).await, Ok(Found::Nothing));
     let sent = transact.send(&request).await;
-    assert!(
-        matches!(&sent, Sent::Retry { error, may_have_left: true, .. } if error.code == "timeout"),
-        "{sent:?}"
-    );
+    assert!(matches!(&sent, Sent::Retry { error, may_have_left: true, .. } if error.code == "timeout"), "{sent:?}");
     let found = transact.find_receipt(&request).await;
     assert!(matches!(found, Ok(Found::Receipt(receipt)) if receipt.reference.is_some()));
 }
@@ -184,9 +163,7 @@ fn a_call_began_at_the_time_in_its_header_and_otherwise_now() {
 #[tokio::test]
 async fn a_send_without_an_idempotency_key_is_refused() {
     let server = Running::start("", None).await;
-    let call = reqwest::Client::new()
-        .post(format!("{}/send/direct", server.url))
-        .send();
+    let call = reqwest::Client::new().post(format!("{}/send/direct", server.url)).send();
     let answer = call.await.unwrap();
     assert_eq!(answer.status(), 400);
     assert_eq!(answer.headers()["content-type"], "application/problem+json");

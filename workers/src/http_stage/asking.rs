@@ -67,11 +67,7 @@ impl FromStr for ResponseAt {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        if text.contains('=') {
-            text.parse().map(Self::Body)
-        } else {
-            text.parse().map(Self::Value)
-        }
+        if text.contains('=') { text.parse().map(Self::Body) } else { text.parse().map(Self::Value) }
     }
 }
 
@@ -97,10 +93,7 @@ impl Asking {
             None => None,
             Some(_) => self.response(answer)?,
         };
-        Ok(Receipt {
-            reference: find_reference(answer, reference),
-            response,
-        })
+        Ok(Receipt { reference: find_reference(answer, reference), response })
     }
 
     /// Whether a receipt has what asking needs.
@@ -126,9 +119,7 @@ impl Asking {
                 let url = url.map_err(|error| ParseError(format!("the Location is no URL: {error}")))?;
                 // The headers of the calls hold credentials, which are for one service.
                 if url.origin() != send.origin() {
-                    return Err(ParseError(
-                        "the Location leads to another origin than the send".to_owned(),
-                    ));
+                    return Err(ParseError("the Location leads to another origin than the send".to_owned()));
                 }
                 Ok(url)
             }
@@ -142,9 +133,7 @@ impl Asking {
         }
         match self.response(answer) {
             Ok(Some(response)) => Asked::Response(response),
-            Ok(None) => Asked::Later {
-                after: retry_after(&answer.headers),
-            },
+            Ok(None) => Asked::Later { after: retry_after(&answer.headers) },
             Err(error) => {
                 tracing::warn!(error.code, "cannot read the answer to an ask: {}", error.message);
                 Asked::Later { after: None }

@@ -41,14 +41,9 @@ impl fmt::Debug for HeaderLine {
 impl HeaderLine {
     /// No error repeats the text.
     fn parse(&self) -> Result<(HeaderName, HeaderValue), String> {
-        let (name, value) = self
-            .0
-            .split_once(':')
-            .ok_or("a header has no colon: write it as 'Name: value'")?;
-        let name: HeaderName = name
-            .trim()
-            .parse()
-            .map_err(|_| "a header's name has characters that HTTP does not allow")?;
+        let (name, value) = self.0.split_once(':').ok_or("a header has no colon: write it as 'Name: value'")?;
+        let name: HeaderName =
+            name.trim().parse().map_err(|_| "a header's name has characters that HTTP does not allow")?;
         if RESERVED.contains(&name.as_str()) {
             return Err(format!("the header {name} is set by the protocol: leave it out"));
         }

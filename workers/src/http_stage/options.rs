@@ -34,10 +34,7 @@ impl<T: FromStr<Err = ParseError>> FromStr for ForKind<T> {
             Some((kind, value)) if kind_name(kind).is_ok() => (Some(kind.to_owned()), value),
             _ => (None, text),
         };
-        Ok(Self {
-            kind,
-            value: value.parse()?,
-        })
+        Ok(Self { kind, value: value.parse()? })
     }
 }
 
@@ -125,18 +122,13 @@ fn proxy(url: &str) -> Result<Proxy, String> {
 impl Default for HttpOptions {
     /// The defaults of the command line, without the headers of the environment.
     fn default() -> Self {
-        Self {
-            headers: Vec::new(),
-            ..crate::from_flags("")
-        }
+        Self { headers: Vec::new(), ..crate::from_flags("") }
     }
 }
 
 impl HttpOptions {
     pub(super) fn all_urls(&self) -> impl Iterator<Item = &UrlFor> {
-        [&self.check_urls, &self.send_urls, &self.receipt_urls]
-            .into_iter()
-            .flatten()
+        [&self.check_urls, &self.send_urls, &self.receipt_urls].into_iter().flatten()
     }
 
     /// The kinds that have a URL of their own.
@@ -197,9 +189,7 @@ impl HttpOptions {
         once_a_kind("--answer", &self.answers)?;
         let urls = |kind: &&String| [&self.check_urls, &self.send_urls].map(|urls| for_kind(urls, kind));
         if let Some(kind) = self.kinds.iter().find(|kind| urls(kind) == [None, None]) {
-            return refuse(&format!(
-                "--kind {kind} has no URL: give --check-url or --send-url without a kind"
-            ));
+            return refuse(&format!("--kind {kind} has no URL: give --check-url or --send-url without a kind"));
         }
         for receipt in &self.receipt_urls {
             if !receipt.value.names_the_request() {
@@ -333,14 +323,8 @@ mod tests {
         let (all, kind) = ("--check-url http://a --send-url http://a", "x".to_owned());
         assert_eq!(named(all), []);
         assert_eq!(named(&format!("{all} --kind x")), [(kind.clone(), Stage::Tx)]);
-        assert_eq!(
-            named("--check-url http://a --kind x"),
-            [(kind.clone(), Stage::Readiness)]
-        );
+        assert_eq!(named("--check-url http://a --kind x"), [(kind.clone(), Stage::Readiness)]);
         assert_eq!(named("--check-url x=http://a"), [(kind.clone(), Stage::Readiness)]);
-        assert_eq!(
-            named(&format!("{all} --receipt-url x=http://a/{{id}}")),
-            [(kind, Stage::Tx)]
-        );
+        assert_eq!(named(&format!("{all} --receipt-url x=http://a/{{id}}")), [(kind, Stage::Tx)]);
     }
 }

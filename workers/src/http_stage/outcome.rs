@@ -23,27 +23,17 @@ pub(super) fn check(called: Called) -> Check {
         Ok(answer) if answer.status.is_success() => Check::Ready,
         Ok(answer) if is_final(answer.status) => Check::Failed(read_problem(&answer, "not_possible")),
         // A server error is no refusal: the service itself fails. So does the worker whose credential is refused.
-        Ok(answer) if answer.status.is_server_error() || is_of_credential(answer.status) => Check::Retry {
-            error: unexpected(&answer),
-            after: retry_after(&answer.headers),
-        },
-        Ok(answer) => Check::Snooze {
-            after: retry_after(&answer.headers),
-        },
-        Err(no_answer) => Check::Retry {
-            error: no_answer_error(no_answer),
-            after: None,
-        },
+        Ok(answer) if answer.status.is_server_error() || is_of_credential(answer.status) => {
+            Check::Retry { error: unexpected(&answer), after: retry_after(&answer.headers) }
+        }
+        Ok(answer) => Check::Snooze { after: retry_after(&answer.headers) },
+        Err(no_answer) => Check::Retry { error: no_answer_error(no_answer), after: None },
     }
 }
 
 /// The outcome of a send to a service with these answers.
 pub(super) fn sent(called: Called, answers: &Answers) -> Sent {
-    let retry = |error, after, may_have_left| Sent::Retry {
-        error,
-        after,
-        may_have_left,
-    };
+    let retry = |error, after, may_have_left| Sent::Retry { error, after, may_have_left };
     match called {
         Ok(answer) if answer.status.is_success() => match answers.read_receipt(&answer) {
             Ok(receipt) => Sent::Receipt(receipt),
@@ -113,10 +103,6 @@ fn unexpected(answer: &Answer) -> RequestError {
     if is_of_credential(status) {
         return RequestError::new(code, read_problem(answer, "").message, true);
     }
-    let hint = if status.is_redirection() {
-        ", and redirects are not followed"
-    } else {
-        ""
-    };
+    let hint = if status.is_redirection() { ", and redirects are not followed" } else { "" };
     RequestError::new(code, format!("the service answered {status}{hint}"), true)
 }

@@ -60,10 +60,7 @@ impl FromStr for Words {
                 "\"{text}\" has no words: it is a JSON pointer and what stands there, such as /status=failed,cancelled"
             )));
         }
-        Ok(Self {
-            pointer: pointer.parse()?,
-            words,
-        })
+        Ok(Self { pointer: pointer.parse()?, words })
     }
 }
 
@@ -102,10 +99,6 @@ mod tests {
     #[test]
     fn an_error_says_how_it_is_written() {
         assert_refused::<Pointer>(&[("result", "begins with a slash"), ("", "begins with a slash")]);
-        assert_refused::<Words>(&[
-            ("/status", "has no words"),
-            ("/status=a,", "has no words"),
-            ("s=a", "slash"),
-        ]);
+        assert_refused::<Words>(&[("/status", "has no words"), ("/status=a,", "has no words"), ("s=a", "slash")]);
     }
 }

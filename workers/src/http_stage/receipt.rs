@@ -57,9 +57,7 @@ impl FromStr for AnswerForm {
             "body" => Ok(Self::Body),
             "final" => Ok(Self::Final),
             "envelope" => Ok(Self::Envelope),
-            _ => Err(ParseError(format!(
-                "\"{word}\" is not a form of answers: it is body, final or envelope"
-            ))),
+            _ => Err(ParseError(format!("\"{word}\" is not a form of answers: it is body, final or envelope"))),
         }
     }
 }
@@ -80,10 +78,7 @@ pub(super) fn read_receipt(answer: &Answer, form: AnswerForm) -> Result<Receipt,
 pub(super) fn find_reference(answer: &Answer, in_body: Option<String>) -> Option<String> {
     let names = ["tidegate-reference", LOCATION.as_str()].into_iter();
     let in_headers = names.filter_map(|name| header(answer, name).ok().flatten());
-    in_body
-        .into_iter()
-        .chain(in_headers)
-        .find(|reference| is_reference(reference))
+    in_body.into_iter().chain(in_headers).find(|reference| is_reference(reference))
 }
 
 /// The body, if it is JSON.
@@ -126,13 +121,8 @@ fn read_envelope(answer: &Answer) -> Result<Receipt, RequestError> {
     let mut fields = if body.is_empty() || !is_json(answer) {
         Members::new()
     } else {
-        serde_json::from_slice(body).map_err(|error| {
-            refusal(if error.is_data() {
-                "is not a JSON object"
-            } else {
-                "is not JSON"
-            })
-        })?
+        serde_json::from_slice(body)
+            .map_err(|error| refusal(if error.is_data() { "is not a JSON object" } else { "is not JSON" }))?
     };
     let mut member = |name| fields.remove(name).filter(|json| json.get() != "null");
     let mut reference = match member("reference") {
@@ -162,9 +152,7 @@ fn is_reference(text: &str) -> bool {
 }
 
 pub(super) fn text_or_digits(json: &JsonText) -> Option<String> {
-    let is_number = json
-        .get()
-        .starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    let is_number = json.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
     if is_number {
         return Some(json.to_string());
     }
@@ -218,9 +206,7 @@ fn is_json(answer: &Answer) -> bool {
 fn is_utf8_text(media_type: &str) -> bool {
     let (essence, charset) = parts(media_type);
     let is_text = essence.starts_with("text/")
-        || ["+json", "+xml", "+yaml"]
-            .iter()
-            .any(|suffix| essence.ends_with(suffix))
+        || ["+json", "+xml", "+yaml"].iter().any(|suffix| essence.ends_with(suffix))
         || TEXTS.contains(&essence.as_str());
     is_text && charset.is_none_or(|charset| ["utf-8", "utf8", "us-ascii"].contains(&charset.as_str()))
 }

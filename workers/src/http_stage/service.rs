@@ -88,9 +88,7 @@ impl Limits {
         let limit = |time, name| Limit { time, name };
         Self {
             connect: limit(options.connect_timeout, "--connect-timeout"),
-            first_byte: options
-                .first_byte_timeout
-                .map(|time| limit(time, "--first-byte-timeout")),
+            first_byte: options.first_byte_timeout.map(|time| limit(time, "--first-byte-timeout")),
             body: options.body_timeout.map(|time| limit(time, "--body-timeout")),
         }
     }
@@ -192,14 +190,9 @@ impl Service {
             .header("tidegate-job", request.id.to_string())
             .header("tidegate-kind", &request.kind)
             .header("tidegate-attempt", request.attempt)
-            .header(
-                "tidegate-began-at",
-                Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
-            );
+            .header("tidegate-began-at", Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true));
         if method == Method::POST {
-            call = call
-                .header(CONTENT_TYPE, "application/json")
-                .body(request.payload.get().to_owned());
+            call = call.header(CONTENT_TYPE, "application/json").body(request.payload.get().to_owned());
         }
 
         // The client limits the connect phase but does not report its end, so the first byte has the time of both
@@ -212,11 +205,7 @@ impl Service {
                 let was_slow = error.is_timeout().then_some(limits.connect);
                 let error = error.without_url();
                 tracing::debug!(request = id, kind = request.kind, ?error, not_connected, "no answer");
-                Err(if not_connected {
-                    NoAnswer::NotConnected(was_slow)
-                } else {
-                    NoAnswer::Broken
-                })
+                Err(if not_connected { NoAnswer::NotConnected(was_slow) } else { NoAnswer::Broken })
             }
             Err(limit) => Err(NoAnswer::TooSlow(limit)),
         }
@@ -254,11 +243,7 @@ impl Service {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         self.note(status, request);
-        let longest = if status.is_success() {
-            self.longest_body
-        } else {
-            self.longest_body.min(LONGEST_EXPLANATION)
-        };
+        let longest = if status.is_success() { self.longest_body } else { self.longest_body.min(LONGEST_EXPLANATION) };
         // Read to its end even when it is not used: only then can the connection be used again.
         let read = within(limit, Duration::ZERO, read_body(&mut response, longest)).await;
         let body = read.unwrap_or_else(|limit| Err(Unread::TooSlow(limit)));

@@ -41,12 +41,8 @@ impl Fake {
 
     async fn start_slow(delay: Duration, answers: impl Fn() -> Response<Body> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let fake = Self {
-            answers: Arc::new(answers),
-            delay,
-            seen: Arc::default(),
-            address: listener.local_addr().unwrap(),
-        };
+        let fake =
+            Self { answers: Arc::new(answers), delay, seen: Arc::default(), address: listener.local_addr().unwrap() };
         let router = Router::new().fallback(answer).with_state(fake.clone());
         tokio::spawn(async { axum::serve(listener, router).await });
         fake
@@ -92,21 +88,13 @@ async fn outcomes(
     let fake = Fake::start(move || response(status, headers, body)).await;
     let (readiness, transact) = fake.stages("--answer envelope");
     let request = request();
-    (
-        readiness.check(&request).await,
-        transact.send(&request).await,
-        transact.find_receipt(&request).await,
-    )
+    (readiness.check(&request).await, transact.send(&request).await, transact.find_receipt(&request).await)
 }
 
 /// The code, the wait in seconds and `may_have_left` of a retry.
 fn retry(sent: Sent) -> (String, Option<u64>, bool) {
     match sent {
-        Sent::Retry {
-            error,
-            after,
-            may_have_left,
-        } => {
+        Sent::Retry { error, after, may_have_left } => {
             assert!(error.retryable);
             (error.code, after.map(|after| after.as_secs()), may_have_left)
         }

@@ -108,19 +108,13 @@ mod tests {
     #[test]
     fn placeholders_are_replaced_wherever_they_stand() {
         assert_eq!(filled("http://a/send", "direct", "7"), "http://a/send");
-        assert_eq!(
-            filled("http://a/{kind}/r/{id}?k={kind}", "direct", "7"),
-            "http://a/direct/r/7?k=direct"
-        );
+        assert_eq!(filled("http://a/{kind}/r/{id}?k={kind}", "direct", "7"), "http://a/direct/r/7?k=direct");
         assert_eq!(filled("https://{kind}.a/{id}", "direct", "7"), "https://direct.a/7");
     }
 
     #[test]
     fn a_value_stays_in_its_path_segment() {
-        assert_eq!(
-            filled("http://a/r/{id}/x", "k", "../b c?d#e%/é"),
-            "http://a/r/..%2Fb%20c%3Fd%23e%25%2F%C3%A9/x"
-        );
+        assert_eq!(filled("http://a/r/{id}/x", "k", "../b c?d#e%/é"), "http://a/r/..%2Fb%20c%3Fd%23e%25%2F%C3%A9/x");
     }
 
     #[test]

@@ -58,10 +58,7 @@ impl FromStr for Lossy {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let form = || ParseError(format!("\"{text}\" is not KIND=CHANCE, such as swap=5%"));
         let (kind, chance) = text.split_once('=').ok_or_else(form)?;
-        Ok(Self {
-            kind: kind_name(kind)?,
-            chance: chance.parse()?,
-        })
+        Ok(Self { kind: kind_name(kind)?, chance: chance.parse()? })
     }
 }
 
@@ -96,10 +93,7 @@ mod tests {
 
     #[test]
     fn a_lossy_kind_has_a_chance() {
-        let lossy = Lossy {
-            kind: "swap".to_owned(),
-            chance: Chance(0.5),
-        };
+        let lossy = Lossy { kind: "swap".to_owned(), chance: Chance(0.5) };
         assert_eq!("swap=50%".parse(), Ok(lossy));
         crate::testing::assert_refused::<Lossy>(&[
             ("swap", "such as swap=5%"),

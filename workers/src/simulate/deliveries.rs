@@ -98,8 +98,7 @@ impl Deliveries {
     }
 
     fn lose(&self, id: RequestId, kind: &str, why: &str) {
-        self.record
-            .note(id, kind, "response_lost", |stats| stats.responses_lost += 1);
+        self.record.note(id, kind, "response_lost", |stats| stats.responses_lost += 1);
         tracing::warn!(request = %id, kind, why, "response lost");
     }
 }

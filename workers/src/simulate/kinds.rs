@@ -32,9 +32,7 @@ impl FromStr for SimulatedKind {
             Some((flow, shares)) => (flow, Some(shares)),
             None => (rest, None),
         };
-        let flow = flow
-            .parse()
-            .map_err(|_| refuse(flow, "a flow: it is decrypt, proof or direct"))?;
+        let flow = flow.parse().map_err(|_| refuse(flow, "a flow: it is decrypt, proof or direct"))?;
         let shares = shares
             .map(|text| match text.parse() {
                 Ok(count @ 1..=1000) if flow == Flow::Decrypt => Ok(count),
@@ -62,11 +60,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_a_name_a_flow_and_perhaps_shares() {
-        let kind = |name: &str, flow, shares| SimulatedKind {
-            name: name.to_owned(),
-            flow,
-            shares,
-        };
+        let kind = |name: &str, flow, shares| SimulatedKind { name: name.to_owned(), flow, shares };
         assert_eq!("swap:direct".parse(), Ok(kind("swap", Flow::Direct, None)));
         assert_eq!("vote_2:decrypt:7".parse(), Ok(kind("vote_2", Flow::Decrypt, Some(7))));
         crate::testing::assert_refused::<SimulatedKind>(&[

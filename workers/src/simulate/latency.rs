@@ -72,9 +72,7 @@ impl FromStr for Latency {
             "lognormal" => {
                 let refusal = || {
                     let form = "write them as in lognormal:3.6s,0.35";
-                    ParseError(format!(
-                        "\"{rest}\" is not a median and a spread between 0 and 10: {form}"
-                    ))
+                    ParseError(format!("\"{rest}\" is not a median and a spread between 0 and 10: {form}"))
                 };
                 let (median, sigma) = rest.split_once(',').ok_or_else(refusal)?;
                 let median = duration(median)?;
@@ -111,10 +109,7 @@ mod tests {
 
     #[test]
     fn every_distribution_is_read() {
-        let lognormal = Latency::LogNormal {
-            median: ms(3600),
-            sigma: 0.35,
-        };
+        let lognormal = Latency::LogNormal { median: ms(3600), sigma: 0.35 };
         let cases = [
             ("0s", Latency::Constant(ms(0))),
             ("0", Latency::Constant(ms(0))),

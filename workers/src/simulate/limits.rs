@@ -66,10 +66,7 @@ pub(super) struct RateLimit {
 
 impl RateLimit {
     pub(super) fn new(per_second: Option<f64>, burst: u32) -> Self {
-        Self {
-            allowed: per_second.map(|per_second| allowed_in_a_second(per_second, burst)),
-            ..Self::default()
-        }
+        Self { allowed: per_second.map(|per_second| allowed_in_a_second(per_second, burst)), ..Self::default() }
     }
 
     /// Records a send that began at this time. A send beyond the limit does not count against later ones.
@@ -105,10 +102,7 @@ pub(super) struct ConcurrencyLimit {
 impl ConcurrencyLimit {
     pub(super) fn new(allowed: Option<usize>) -> Self {
         let allowed = allowed.unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self {
-            allowed,
-            free: Semaphore::new(allowed),
-        }
+        Self { allowed, free: Semaphore::new(allowed) }
     }
 
     /// Begins a check, unless that violates the limit; and how many checks there are with this one.
@@ -125,14 +119,9 @@ mod tests {
 
     #[test]
     fn the_allowance_is_rate_plus_burst_plus_fifty_milliseconds_rounded_up() {
-        for (per_second, burst, allowed) in [
-            (1.0, 1, 3),
-            (10.0, 1, 12),
-            (20.0, 1, 22),
-            (21.0, 5, 28),
-            (1000.0, 1, 1051),
-            (0.5, 1, 2),
-        ] {
+        for (per_second, burst, allowed) in
+            [(1.0, 1, 3), (10.0, 1, 12), (20.0, 1, 22), (21.0, 5, 28), (1000.0, 1, 1051), (0.5, 1, 2)]
+        {
             assert_eq!(allowed_in_a_second(per_second, burst), allowed, "{per_second} {burst}");
         }
     }
@@ -148,16 +137,8 @@ mod tests {
         assert_eq!(limit.count(at(400), at(400)), beyond(600));
         assert_eq!(limit.count(at(999), at(999)), beyond(1));
         assert_eq!(limit.most_in_a_second, 14);
-        assert_eq!(
-            limit.count(at(1000), at(1000)),
-            Ok(()),
-            "the first send is a second old"
-        );
-        assert_eq!(
-            limit.count(at(1001), at(1001)),
-            beyond(9),
-            "the refused ones do not count"
-        );
+        assert_eq!(limit.count(at(1000), at(1000)), Ok(()), "the first send is a second old");
+        assert_eq!(limit.count(at(1001), at(1001)), beyond(9), "the refused ones do not count");
     }
 
     #[test]

@@ -88,10 +88,7 @@ impl Record {
     pub(super) fn open(log: Option<&Path>) -> Result<Self, SimulateError> {
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
-            file.map(Mutex::new).map_err(|error| SimulateError::Log {
-                path: path.to_owned(),
-                error,
-            })
+            file.map(Mutex::new).map_err(|error| SimulateError::Log { path: path.to_owned(), error })
         };
         Ok(Self {
             stats: Mutex::default(),
@@ -136,12 +133,10 @@ impl Record {
             event,
             key,
         };
-        let written = serde_json::to_vec(&line)
-            .map_err(std::io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                lock(log).write_all(&line)
-            });
+        let written = serde_json::to_vec(&line).map_err(std::io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            lock(log).write_all(&line)
+        });
         if let Err(error) = written {
             let warn = || tracing::warn!(%error, "the event log is incomplete from here on");
             self.log_failed.call_once(warn);

@@ -49,10 +49,7 @@ impl Responder for StoreResponder {
         Box::pin(async move {
             match self.0.respond(response).await {
                 Ok(responded) => Ok(responded.outcome),
-                Err(error) if error.is_transient() => Err(NotDelivered::Retry {
-                    why: error.to_string(),
-                    after: None,
-                }),
+                Err(error) if error.is_transient() => Err(NotDelivered::Retry { why: error.to_string(), after: None }),
                 Err(error) => Err(NotDelivered::Refused(error.to_string())),
             }
         })
@@ -92,10 +89,10 @@ impl CallbackResponder {
 
     async fn post(&self, response: &Response) -> Result<String, NotDelivered> {
         let call = self.client.post(self.url.clone()).json(response);
-        let answer = call.send().await.map_err(|error| NotDelivered::Retry {
-            why: error.without_url().to_string(),
-            after: None,
-        })?;
+        let answer = call
+            .send()
+            .await
+            .map_err(|error| NotDelivered::Retry { why: error.without_url().to_string(), after: None })?;
         let status = answer.status();
         let why = format!("the relay answered {status}");
         if status.is_success() {

@@ -45,13 +45,8 @@ impl Downstream {
                 content["share"] = json!(part);
             }
             let reference = self.reference(id);
-            let response = Response {
-                id: reference.is_none().then_some(id),
-                reference,
-                part,
-                accept,
-                response: content.into(),
-            };
+            let response =
+                Response { id: reference.is_none().then_some(id), reference, part, accept, response: content.into() };
             let latency = self.options.response_latency.draw(dice);
             deliveries.post(id, &kind.name, latency, response);
         }

@@ -19,11 +19,7 @@ pub fn stages(downstream: &Arc<Downstream>) -> Stages {
     let stage = || SimulatedStage(downstream.clone());
     downstream.kinds.values().fold(Stages::new(), |stages, kind| {
         let stages = stages.transact(&kind.name, stage());
-        if kind.flow == Flow::Decrypt {
-            stages.readiness(&kind.name, stage())
-        } else {
-            stages
-        }
+        if kind.flow == Flow::Decrypt { stages.readiness(&kind.name, stage()) } else { stages }
     })
 }
 

@@ -133,10 +133,7 @@ async fn checks_fail_at_the_configured_rates() {
     let downstream = downstream("--not-yet-rate 0.3 --check-failure-rate 0.2 --not-yet-after 0s");
     for _ in 0..1000 {
         let checked = downstream.check(None, "user_decrypt").await;
-        assert!(matches!(
-            checked,
-            Ok(()) | Err(Refusal::NotPossible | Refusal::NotYet { after: None })
-        ));
+        assert!(matches!(checked, Ok(()) | Err(Refusal::NotPossible | Refusal::NotYet { after: None })));
     }
     let stats = downstream.stats();
     assert!((240..360).contains(&stats.checks_not_yet), "{stats:?}");

@@ -31,10 +31,7 @@ async fn an_ordinary_service_answers_with_its_bodies() {
     let typed = |content_type: &'static str, body: Vec<u8>| ([(CONTENT_TYPE, content_type)], body);
     let json = async move |status, body: &str| (status, typed("application/json", body.into())).into_response();
     let router = Router::new()
-        .route(
-            "/created",
-            post(async move || json(StatusCode::CREATED, r#"{"payment_id": "p-1"}"#).await),
-        )
+        .route("/created", post(async move || json(StatusCode::CREATED, r#"{"payment_id": "p-1"}"#).await))
         .route("/numbers", post(async move || json(StatusCode::OK, NUMBERS).await))
         .route("/text", post(async || "thank you"))
         .route("/bytes", post(async move || typed("image/png", vec![0, 255])))
@@ -43,15 +40,10 @@ async fn an_ordinary_service_answers_with_its_bodies() {
         .route("/accepted", post(async || (StatusCode::ACCEPTED, "queued")));
     let service = serve(router).await;
     let kinds = ["created", "numbers", "text", "bytes", "empty", "huge", "accepted"];
-    let mut arguments = vec![
-        "http".to_owned(),
-        format!("--send-url={service}/{{kind}}"),
-        "--max-response-bytes=4999".to_owned(),
-    ];
+    let mut arguments =
+        vec!["http".to_owned(), format!("--send-url={service}/{{kind}}"), "--max-response-bytes=4999".to_owned()];
     for kind in kinds {
-        database
-            .execute(&format!("select tidegate.kind_add('{kind}', 'direct')"))
-            .await;
+        database.execute(&format!("select tidegate.kind_add('{kind}', 'direct')")).await;
         database.submit(kind).await;
         arguments.push(format!("--kind={kind}"));
     }
@@ -68,10 +60,7 @@ async fn an_ordinary_service_answers_with_its_bodies() {
         |response: Value| json!({ "status": "completed", "code": null, "executed": "yes", "response": response });
     for (kind, response) in [
         ("created", json!({ "payment_id": "p-1" })),
-        (
-            "text",
-            json!({ "content_type": "text/plain; charset=utf-8", "text": "thank you" }),
-        ),
+        ("text", json!({ "content_type": "text/plain; charset=utf-8", "text": "thank you" })),
         ("bytes", json!({ "content_type": "image/png", "base64": "AP8=" })),
         ("empty", json!(null)),
     ] {
@@ -105,17 +94,7 @@ async fn an_envelope_that_is_none_is_said_once() {
     for _ in 0..3 {
         database.submit("direct").await;
     }
-    let arguments = [
-        "http",
-        "--queue",
-        "tx",
-        "--kind",
-        "direct",
-        "--send-url",
-        &url,
-        "--answer",
-        "direct=envelope",
-    ];
+    let arguments = ["http", "--queue", "tx", "--kind", "direct", "--send-url", &url, "--answer", "direct=envelope"];
     let worker = Logged::start(&database, &arguments);
 
     let awaiting = "tidegate.request where req_status = 'receipt_received'";

@@ -66,24 +66,17 @@ async fn show(State(payments): State<Payments>, Path(id): Path<String>) -> impl 
 
 async fn service() -> (String, Payments) {
     let payments = Payments::default();
-    let router = Router::new()
-        .route("/pay", post(pay))
-        .route("/payments/{id}", get(show))
-        .with_state(payments.clone());
+    let router = Router::new().route("/pay", post(pay)).route("/payments/{id}", get(show)).with_state(payments.clone());
     (serve(router).await, payments)
 }
 
 async fn database(kinds: &[&str]) -> TestDatabase {
     let database = without_kinds().await;
     for kind in kinds {
-        database
-            .execute(&format!("select tidegate.kind_add('{kind}', 'direct')"))
-            .await;
+        database.execute(&format!("select tidegate.kind_add('{kind}', 'direct')")).await;
     }
     // A killed worker delays its asks by this.
-    database
-        .execute("update tidegate.policy set timeout_ms = 2000 where stage = 'tx'")
-        .await;
+    database.execute("update tidegate.policy set timeout_ms = 2000 where stage = 'tx'").await;
     database
 }
 
@@ -127,40 +120,18 @@ async fn the_service_is_asked_until_it_has_the_response_whatever_worker_has_sent
     ]; // fmt: skip
     let mut first = Logged::start(&database, &arguments);
     eventually("each is asked for", || async { payments.are_asked_for(3) }).await;
-    assert_eq!(
-        count(&database, "tidegate.request where req_status = 'receipt_received'").await,
-        3
-    );
+    assert_eq!(count(&database, "tidegate.request where req_status = 'receipt_received'").await, 3);
     first.process.kill().await.unwrap();
 
     payments.end();
     let second = Logged::start(&database, &arguments);
-    until(
-        &database,
-        "all have ended",
-        "tidegate.request where req_status in ('completed', 'failure')",
-        3,
-    )
-    .await;
-    assert_eq!(
-        text(&database, "located", "r.response::text").await,
-        r#"{"paid": 10.5}"#
-    );
-    assert_eq!(
-        text(&database, "named", "r.response::text").await,
-        r#"{"result": {"paid": 10.5}, "status": "done"}"#
-    );
-    assert!(
-        text(&database, "located", "r.reference")
-            .await
-            .starts_with("/payments/located-")
-    );
+    until(&database, "all have ended", "tidegate.request where req_status in ('completed', 'failure')", 3).await;
+    assert_eq!(text(&database, "located", "r.response::text").await, r#"{"paid": 10.5}"#);
+    assert_eq!(text(&database, "named", "r.response::text").await, r#"{"result": {"paid": 10.5}, "status": "done"}"#);
+    assert!(text(&database, "located", "r.reference").await.starts_with("/payments/located-"));
     assert!(text(&database, "named", "r.reference").await.starts_with("named-"));
     let failed = "concat_ws(' ', r.cause, r.error ->> 'code', r.error ->> 'message', tidegate.executed(r))";
-    assert_eq!(
-        text(&database, "refused", failed).await,
-        "rejected account_closed the account is closed no"
-    );
+    assert_eq!(text(&database, "refused", failed).await, "rejected account_closed the account is closed no");
     assert_eq!(payments.0.lock().unwrap().len(), 3, "each was sent once");
     assert_eq!(second.lines("await a POST"), Vec::<String>::new());
     stop(second.process).await;
@@ -187,9 +158,6 @@ async fn a_service_that_cannot_be_asked_is_said_once() {
     .await;
     assert!(worker.lines("has no reference")[0].contains("--reference-at"));
     assert_eq!(worker.lines("WARN").len(), 2);
-    assert_eq!(
-        count(&database, "tidegate.request where req_status = 'receipt_received'").await,
-        4
-    );
+    assert_eq!(count(&database, "tidegate.request where req_status = 'receipt_received'").await, 4);
     stop(worker.process).await;
 }

@@ -57,25 +57,12 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     for _ in 0..60 {
         database.submit("direct").await;
     }
-    let arguments = |name| {
-        [
-            "http",
-            "--name",
-            name,
-            "--queue",
-            "tx",
-            "--kind",
-            "direct",
-            "--send-url",
-            &url,
-        ]
-    };
+    let arguments = |name| ["http", "--name", name, "--queue", "tx", "--kind", "direct", "--send-url", &url];
     let _workers = ["one", "two", "three"].map(|name| spawn(&database, &arguments(name)));
     let half_open = "tidegate.breaker_event where state = 'half_open'";
-    eventually(
-        "three workers run, and the breaker was half open four times",
-        || async { count(&database, "tidegate.worker").await == 3 && count(&database, half_open).await >= 4 },
-    )
+    eventually("three workers run, and the breaker was half open four times", || async {
+        count(&database, "tidegate.worker").await == 3 && count(&database, half_open).await >= 4
+    })
     .await;
 
     service.broken.store(false, Ordering::SeqCst);
@@ -94,10 +81,7 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         )
         .await;
     let times = count(&database, half_open).await;
-    assert!(
-        probes > 0 && probes <= 2 * times,
-        "{probes} calls in {times} times half open"
-    );
+    assert!(probes > 0 && probes <= 2 * times, "{probes} calls in {times} times half open");
 
     // Each send is an attempt that was claimed, and each attempt that was settled is one send. A claim whose lease ran
     // out or that was released before its send is no send.

@@ -31,42 +31,19 @@ async fn workers_and_a_downstream_without_a_reader_of_their_logs_work_and_stop()
     let url = format!("{address}/send/{{kind}}");
 
     for arguments in [
-        &[
-            "http",
-            "--name",
-            "unread",
-            "--queue",
-            "tx",
-            "--kind",
-            "direct",
-            "--send-url",
-            &url,
-        ][..],
+        &["http", "--name", "unread", "--queue", "tx", "--kind", "direct", "--send-url", &url][..],
         &["simulate", "--name", "unread", "--metrics-listen", "127.0.0.1:0"],
     ] {
         let mut worker = unread(command(arguments));
         worker.env("DATABASE_URL", &database.url).stdout(closed());
         let worker = worker.spawn().unwrap();
         database.submit("direct").await;
-        until(
-            &database,
-            "it works",
-            "tidegate.request where req_status <> 'completed'",
-            0,
-        )
-        .await;
+        until(&database, "it works", "tidegate.request where req_status <> 'completed'", 0).await;
 
-        tokio::time::timeout(Duration::from_secs(30), stop(worker))
-            .await
-            .unwrap();
+        tokio::time::timeout(Duration::from_secs(30), stop(worker)).await.unwrap();
 
         let said = "select count(*) from tidegate.worker where name = 'unread' and stopped_at is not null";
-        eventually("it has said that it stops", || async {
-            database.number(said).await == 1
-        })
-        .await;
+        eventually("it has said that it stops", || async { database.number(said).await == 1 }).await;
     }
-    tokio::time::timeout(Duration::from_secs(30), stop(downstream))
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(30), stop(downstream)).await.unwrap();
 }

@@ -21,10 +21,7 @@ type Accepted = Arc<Mutex<Vec<String>>>;
 
 async fn pay(State(accepted): State<Accepted>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
     if headers.get("authorization").is_none_or(|token| token != "Bearer new") {
-        return (
-            StatusCode::UNAUTHORIZED,
-            Json(json!({ "detail": "the token has expired" })),
-        );
+        return (StatusCode::UNAUTHORIZED, Json(json!({ "detail": "the token has expired" })));
     }
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     accepted.lock().unwrap().push(key);
@@ -51,19 +48,8 @@ async fn requests_wait_for_a_renewed_credential() {
     for _ in 0..20 {
         database.submit("direct").await;
     }
-    let arguments = |token: &'static str| {
-        [
-            "http",
-            "--queue",
-            "tx",
-            "--kind",
-            "direct",
-            "--send-url",
-            &url,
-            "--header",
-            token,
-        ]
-    };
+    let arguments =
+        |token: &'static str| ["http", "--queue", "tx", "--kind", "direct", "--send-url", &url, "--header", token];
     let expired = Logged::start(&database, &arguments("Authorization: Bearer old"));
 
     eventually("the breaker was opened, and probes it", || async {
@@ -73,14 +59,8 @@ async fn requests_wait_for_a_renewed_credential() {
     .await;
     let explained = "select count(*) from tidegate.request as r, tidegate.explain(r.id) as e
         where e.sentence like '%the downstream refuses the credential of its calls (401, 403)%'";
-    eventually("each request is explained by it", || async {
-        database.number(explained).await == 20
-    })
-    .await;
-    assert_eq!(
-        count(&database, "tidegate.request where req_status = 'failure'").await,
-        0
-    );
+    eventually("each request is explained by it", || async { database.number(explained).await == 20 }).await;
+    assert_eq!(count(&database, "tidegate.request where req_status = 'failure'").await, 0);
     let said = expired.lines("refuses the credential");
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("WARN") && said[0].contains("401"), "{said:?}");
@@ -105,17 +85,11 @@ async fn a_policy_may_take_a_refused_credential_as_final() {
     database
         .execute("update tidegate.policy set retry_on = '{5xx,timeout,connect,throttled,other}' where kind = 'direct'")
         .await;
-    let url = format!(
-        "{}/pay",
-        serve(Router::new().route("/pay", post(pay)).with_state(Accepted::default())).await
-    );
+    let url = format!("{}/pay", serve(Router::new().route("/pay", post(pay)).with_state(Accepted::default())).await);
     for _ in 0..5 {
         database.submit("direct").await;
     }
-    let worker = spawn(
-        &database,
-        &["http", "--queue", "tx", "--kind", "direct", "--send-url", &url],
-    );
+    let worker = spawn(&database, &["http", "--queue", "tx", "--kind", "direct", "--send-url", &url]);
     let rejected = "tidegate.request
         where req_status = 'failure' and cause = 'rejected' and error ->> 'code' = 'http_401' and tx_attempt = 1";
     until(&database, "each is rejected", rejected, 5).await;

@@ -62,9 +62,7 @@ async fn last_report(database: &TestDatabase, worker: &str) -> (i64, String) {
 
 /// How many intervals the fleet has closed.
 async fn intervals(database: &TestDatabase) -> i64 {
-    database
-        .number("select coalesce(max(intervals), 0) from tidegate.estimator_overview")
-        .await
+    database.number("select coalesce(max(intervals), 0) from tidegate.estimator_overview").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,10 +139,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     service.silent.store(true, Ordering::SeqCst);
     let _late = worker(&database, "four", &url);
     let cut_off = "tidegate.request where worker = 'four' and error is not null";
-    eventually("a fourth process has cut a call off", || async {
-        count(&database, cut_off).await > 0
-    })
-    .await;
+    eventually("a fourth process has cut a call off", || async { count(&database, cut_off).await > 0 }).await;
     let first_message = "select r.error ->> 'message'
         from tidegate.request as r
         join tidegate.request_event as e on e.request_id = r.id

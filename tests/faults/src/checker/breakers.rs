@@ -53,10 +53,7 @@ fn claims(evidence: &Evidence, kind: &str) -> Vec<Claim> {
         for (place, event) in life.events.iter().enumerate() {
             if &*event.cause == "claimed" {
                 let next = life.events.get(place + 1).filter(|next| &*next.cause == "released");
-                claims.push(Claim {
-                    at_us: event.at_us,
-                    released_us: next.map(|next| next.at_us),
-                });
+                claims.push(Claim { at_us: event.at_us, released_us: next.map(|next| next.at_us) });
             }
         }
     }
@@ -98,10 +95,7 @@ fn while_open(evidence: &Evidence, claims: &[Claim], from_us: i64, to_us: i64) -
 
 /// No more probes are under way, or have succeeded, than are allowed; one that was released or lost leaves its place.
 fn while_half_open(rule: &BreakerRule, claims: &[Claim], from_us: i64, to_us: i64) -> Option<String> {
-    let probes: Vec<_> = claims
-        .iter()
-        .filter(|claim| (from_us..to_us).contains(&claim.at_us))
-        .collect();
+    let probes: Vec<_> = claims.iter().filter(|claim| (from_us..to_us).contains(&claim.at_us)).collect();
     probes.iter().enumerate().find_map(|(place, probe)| {
         let counts = |earlier: &&&Claim| {
             earlier.at_us + rule.lost_us > probe.at_us && earlier.released_us.is_none_or(|at| at > probe.at_us)

@@ -20,10 +20,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         });
         if effects != u32::from(has_receipt) {
             let receipt = if has_receipt { "a" } else { "no" };
-            check.violated(
-                *id,
-                format!("it is {} with {receipt} receipt and has {effects} effects", life.status),
-            );
+            check.violated(*id, format!("it is {} with {receipt} receipt and has {effects} effects", life.status));
         }
     }
     for id in evidence.effects.keys() {

@@ -205,11 +205,7 @@ fn told(evidence: &Evidence, denied: &Denied, executed: &HashSet<Uuid>) -> Check
 /// After the answer to a cancel, a request is not sent again; a receipt whose effect failed makes the cancel void.
 fn cancels(evidence: &Evidence) -> Check {
     let mut check = Check::of("a request whose cancel was answered is not sent again");
-    for cancel in evidence
-        .cancels
-        .iter()
-        .filter(|cancel| matches!(cancel.status, 200 | 202))
-    {
+    for cancel in evidence.cancels.iter().filter(|cancel| matches!(cancel.status, 200 | 202)) {
         let Some(life) = evidence.lives.get(&cancel.id) else {
             continue;
         };
@@ -217,15 +213,9 @@ fn cancels(evidence: &Evidence) -> Check {
             continue;
         }
         check.examine();
-        let sent = life
-            .events
-            .iter()
-            .any(|event| &*event.cause == "claimed" && event.at_us > cancel.at_us);
+        let sent = life.events.iter().any(|event| &*event.cause == "claimed" && event.at_us > cancel.at_us);
         if sent {
-            check.violated(
-                cancel.id,
-                format!("claimed after a cancel was answered with {}", cancel.status),
-            );
+            check.violated(cancel.id, format!("claimed after a cancel was answered with {}", cancel.status));
         }
     }
     check

@@ -22,11 +22,7 @@ pub fn hedges(evidence: &Evidence) -> HashMap<&str, (usize, usize)> {
             let claimed = events.filter(|event| &*event.cause == "claimed").count();
             let (all, hedges) = calls.entry(&*life.kind).or_default();
             *all += claimed;
-            *hedges += sends
-                .get(&Some(*id))
-                .copied()
-                .unwrap_or_default()
-                .saturating_sub(claimed);
+            *hedges += sends.get(&Some(*id)).copied().unwrap_or_default().saturating_sub(claimed);
         }
     }
     calls
@@ -38,10 +34,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         check.examined += hedges as u64;
         let (_, share) = evidence.hedging[kind];
         if hedges as f64 > all as f64 * share {
-            check.violated(
-                None,
-                format!("{kind}: {hedges} hedges of {all} calls, the share is {share}"),
-            );
+            check.violated(None, format!("{kind}: {hedges} hedges of {all} calls, the share is {share}"));
         }
     }
     vec![check]

@@ -19,12 +19,8 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let originals = redrive::originals(evidence);
     let denied = Denied::of(evidence);
     let held: HashSet<_> = evidence.keyed.iter().map(|id| target_of(evidence, *id)).collect();
-    let keyed: HashSet<&str> = evidence
-        .promises
-        .iter()
-        .filter(|promise| promise.keyed)
-        .map(|promise| &*promise.mark)
-        .collect();
+    let keyed: HashSet<&str> =
+        evidence.promises.iter().filter(|promise| promise.keyed).map(|promise| &*promise.mark).collect();
     let mut by_mark = BTreeMap::<(&str, &str), Vec<(&Uuid, &Life)>>::new();
     for promise in evidence.promises.iter().filter(|promise| promise.keyed) {
         // An end without an execution frees its key, and so does the end of its window.
@@ -63,10 +59,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             if !is_free(evidence, &denied, holder, is_copy, next.1) {
                 check.violated(
                     *next.0,
-                    format!(
-                        "{mark} is a second request, though the first ({}) is {}",
-                        holder.0, holder.1.status
-                    ),
+                    format!("{mark} is a second request, though the first ({}) is {}", holder.0, holder.1.status),
                 );
             }
             holder = next;
@@ -121,10 +114,7 @@ fn once(evidence: &Evidence, originals: &HashMap<Uuid, Uuid>) -> Check {
                 first = original;
             }
             if *first != promise.id {
-                check.violated(
-                    **other,
-                    format!("{} was promised as {}, and is there again", promise.mark, promise.id),
-                );
+                check.violated(**other, format!("{} was promised as {}, and is there again", promise.mark, promise.id));
             }
         }
     }

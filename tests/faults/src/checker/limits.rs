@@ -21,12 +21,7 @@ const WAY_US: i64 = 100_000;
 const AFTERMATH_US: i64 = 2 * SECOND_US;
 
 /// The causes that delay calls between their start and the downstream.
-const HOLDS_CALLS_BACK: [&str; 4] = [
-    "downstream_frozen",
-    "downstream_stalled",
-    "downstream_cut",
-    "worker_frozen",
-];
+const HOLDS_CALLS_BACK: [&str; 4] = ["downstream_frozen", "downstream_stalled", "downstream_cut", "worker_frozen"];
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     vec![claims(evidence), sends(evidence), checks_at_once(evidence)]
@@ -59,11 +54,7 @@ fn claims(evidence: &Evidence) -> Check {
                 reported = at;
                 check.violated(
                     None,
-                    format!(
-                        "{}: {} claims in ten seconds, {allowed:.0} are allowed",
-                        limit.queue,
-                        window.len()
-                    ),
+                    format!("{}: {} claims in ten seconds, {allowed:.0} are allowed", limit.queue, window.len()),
                 );
             }
         }
@@ -84,10 +75,7 @@ fn sends(evidence: &Evidence) -> Check {
         for send in sends {
             check.examine();
             window.push_back(send);
-            while window
-                .front()
-                .is_some_and(|first| first.us + SECOND_US as u64 <= send.us)
-            {
+            while window.front().is_some_and(|first| first.us + SECOND_US as u64 <= send.us) {
                 window.pop_front();
             }
             let from = send.at_us - SECOND_US;
@@ -119,9 +107,7 @@ fn sends(evidence: &Evidence) -> Check {
 
 /// How long the machine stalled around this time: delayed sends arrive together.
 pub(super) fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
-    let after = evidence
-        .stalls
-        .partition_point(|stall| stall.at_us < from_us - SECOND_US);
+    let after = evidence.stalls.partition_point(|stall| stall.at_us < from_us - SECOND_US);
     evidence.stalls[after..]
         .iter()
         .take_while(|stall| stall.at_us <= to_us + SECOND_US)

@@ -12,52 +12,24 @@ const EDGES: [(&str, &str, &str, &[&str]); 15] = [
     ("pi", "", "processing", &["submitted"]),
     ("d", "queued", "processing", &["readiness_passed"]),
     ("d", "queued", "timed_out", &["readiness_timed_out"]),
-    (
-        "d",
-        "queued",
-        "failure",
-        &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"],
-    ),
+    ("d", "queued", "failure", &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"]),
     ("dpi", "processing", "tx_in_flight", &["claimed"]),
     (
         "dpi",
         "processing",
         "failure",
-        &[
-            "send_refused",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-            "attempts_exhausted",
-        ],
+        &["send_refused", "cancelled", "internal_error", "deadline_exceeded", "attempts_exhausted"],
     ),
     ("dpi", "tx_in_flight", "receipt_received", &["receipt"]),
     ("i", "tx_in_flight", "completed", &["receipt"]),
-    (
-        "dpi",
-        "tx_in_flight",
-        "processing",
-        &["recovered", "send_retried", "released"],
-    ),
+    ("dpi", "tx_in_flight", "processing", &["recovered", "send_retried", "released"]),
     (
         "dpi",
         "tx_in_flight",
         "failure",
-        &[
-            "rejected",
-            "outcome_unknown",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-            "attempts_exhausted",
-        ],
+        &["rejected", "outcome_unknown", "cancelled", "internal_error", "deadline_exceeded", "attempts_exhausted"],
     ),
-    (
-        "di",
-        "receipt_received",
-        "completed",
-        &["response", "threshold_reached"],
-    ),
+    ("di", "receipt_received", "completed", &["response", "threshold_reached"]),
     ("p", "receipt_received", "completed", &["verdict_accepted"]),
     ("p", "receipt_received", "failure", &["verdict_rejected"]),
     ("dpi", "receipt_received", "timed_out", &["response_timed_out"]),
@@ -148,9 +120,7 @@ fn illegal(life: &Life) -> Option<String> {
             return Some(format!("event {number} is missing"));
         }
         if from != before.map_or("", |before| &*before.to) {
-            return Some(format!(
-                "event {number} starts from another status than the one before left"
-            ));
+            return Some(format!("event {number} starts from another status than the one before left"));
         }
         if before.is_some_and(|before| before.at_us > event.at_us) {
             return Some(format!("event {number} is older than the one before"));
@@ -160,10 +130,7 @@ fn illegal(life: &Life) -> Option<String> {
                 flows.contains(flow) && *old == from && *new == &*event.to && (causes.contains(&&*event.cause))
             }) || (from == "receipt_received" && &*event.to == "failure" && &*event.cause == "internal_error");
         if !is_listed {
-            return Some(format!(
-                "event {number} is illegal: {from} → {} ({})",
-                event.to, event.cause
-            ));
+            return Some(format!("event {number} is illegal: {from} → {} ({})", event.to, event.cause));
         }
         before = Some(event);
     }

@@ -10,19 +10,12 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     for promise in &evidence.promises {
         kept.examine();
         match evidence.lives.get(&promise.id) {
-            None => kept.violated(
-                promise.id,
-                format!("lost: {} was promised by {}", promise.mark, promise.way),
-            ),
-            Some(life) if life.mark.as_deref() != Some(&*promise.mark) => kept.violated(
-                promise.id,
-                format!("promised for {}, and it is {:?}", promise.mark, life.mark),
-            ),
+            None => kept.violated(promise.id, format!("lost: {} was promised by {}", promise.mark, promise.way)),
+            Some(life) if life.mark.as_deref() != Some(&*promise.mark) => {
+                kept.violated(promise.id, format!("promised for {}, and it is {:?}", promise.mark, life.mark))
+            }
             Some(life) if &*life.kind != promise.kind => {
-                kept.violated(
-                    promise.id,
-                    format!("promised as {}, and it is {}", promise.kind, life.kind),
-                );
+                kept.violated(promise.id, format!("promised as {}, and it is {}", promise.kind, life.kind));
             }
             Some(_) => {}
         }
@@ -73,10 +66,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         let answered = std::iter::once(life).chain(repeats).any(|life| {
             let last = life.events.last();
             last.is_some_and(|event| {
-                matches!(
-                    &*event.cause,
-                    "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected"
-                )
+                matches!(&*event.cause, "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected")
             })
         });
         if !answered {
@@ -110,10 +100,7 @@ fn given(evidence: &Evidence) -> Check {
         check.examine();
         let given = answers.get(&evidence.send_id(*id)).copied().unwrap_or_default();
         if given < needed {
-            check.violated(
-                *id,
-                format!("it ended by {}, and {given} of {needed} answers were given", last.cause),
-            );
+            check.violated(*id, format!("it ended by {}, and {given} of {needed} answers were given", last.cause));
         }
     }
     check

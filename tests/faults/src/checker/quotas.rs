@@ -20,25 +20,14 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     }
     for (gate, count) in worst {
         let at = chrono::DateTime::from_timestamp_micros(count.at_us).unwrap_or_default();
-        kept.violated(
-            None,
-            format!(
-                "{gate}: {} of {} at {}",
-                count.live,
-                count.high_water,
-                at.format("%H:%M:%S%.3f")
-            ),
-        );
+        kept.violated(None, format!("{gate}: {} of {} at {}", count.live, count.high_water, at.format("%H:%M:%S%.3f")));
     }
 
     let mut released = Check::of("a quota is free and open when all is at rest");
     for (gate, quota) in &evidence.quotas {
         released.examine();
         if quota.counted > 0 || quota.state != "accepting" {
-            released.violated(
-                None,
-                format!("{gate} is {} and counts {} requests", quota.state, quota.counted),
-            );
+            released.violated(None, format!("{gate} is {} and counts {} requests", quota.state, quota.counted));
         }
     }
     vec![kept, released]

@@ -10,10 +10,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut early = Check::of("only requests that have ended are deleted, after their retention");
     let mut late = Check::of("a request is deleted when its retention is over");
     for (id, life) in &evidence.lives {
-        let due_us = evidence
-            .retentions_us
-            .get(&*life.kind)
-            .and_then(|retention| Some(life.finished_us? + retention));
+        let due_us = evidence.retentions_us.get(&*life.kind).and_then(|retention| Some(life.finished_us? + retention));
         if let Some(due_us) = due_us {
             late.examine();
             if life.removed_us.is_none() && due_us + LATE_US < evidence.read_us {
@@ -27,21 +24,14 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         if !ENDS.contains(&&*life.status) {
             early.violated(*id, format!("it was deleted and is {}", life.status));
         } else if due_us.is_none_or(|due_us| removed_us < due_us) {
-            early.violated(
-                *id,
-                format!("it was deleted at {removed_us}, and may be at {due_us:?} at the earliest"),
-            );
+            early.violated(*id, format!("it was deleted at {removed_us}, and may be at {due_us:?} at the earliest"));
         }
     }
 
     let mut days = Check::of("the history of a day goes with its last request, and not before");
     for day in &evidence.old_days {
         days.examine();
-        let left = evidence
-            .lives
-            .iter()
-            .filter(|(id, life)| life.removed_us.is_none() && day_of(**id) == *day)
-            .count();
+        let left = evidence.lives.iter().filter(|(id, life)| life.removed_us.is_none() && day_of(**id) == *day).count();
         let is_there = evidence.days.contains(day);
         if is_there != (left > 0) {
             let there = if is_there { "is there" } else { "was dropped" };

@@ -125,11 +125,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         return vec![longest, shares];
     };
     let policy = &measured.policy;
-    let answered: Vec<_> = evidence
-        .lives
-        .values()
-        .filter_map(|life| answered(policy, life))
-        .collect();
+    let answered: Vec<_> = evidence.lives.values().filter_map(|life| answered(policy, life)).collect();
     for (id, life) in evidence.lives.iter().filter(|(_, life)| &*life.kind == KIND) {
         let Some(attempts) = attempts(life) else {
             longest.violated(*id, "it has no attempt");
@@ -143,13 +139,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         let allowed_us = allowed_us(policy, life, &attempts) + delayed_us;
         let took_us = attempts.took_us();
         if took_us > allowed_us {
-            longest.violated(
-                *id,
-                format!(
-                    "{} attempts took {took_us} us, {allowed_us} are allowed",
-                    attempts.count()
-                ),
-            );
+            longest.violated(*id, format!("{} attempts took {took_us} us, {allowed_us} are allowed", attempts.count()));
         }
     }
 
@@ -158,41 +148,25 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let failing = 1.0 - policy.p_ok;
     let (at_most, at_least) = tails(retries.requests, failing, retries.failures);
     if at_most < RARE || at_least < RARE {
-        shares.violated(
-            None,
-            format!("{} failures, p_ok is {:.4}", retries.failures, policy.p_ok),
-        );
+        shares.violated(None, format!("{} failures, p_ok is {:.4}", retries.failures, policy.p_ok));
     }
     let error = DEVIATIONS * deviation(policy.attempts, policy.p_drop) / (retries.requests as f64).sqrt();
     if (retries.mean_attempts() - policy.expected_attempts).abs() > error {
         shares.violated(
             None,
-            format!(
-                "{:.3} attempts on average, {:.3} are expected",
-                retries.mean_attempts(),
-                policy.expected_attempts
-            ),
+            format!("{:.3} attempts on average, {:.3} are expected", retries.mean_attempts(), policy.expected_attempts),
         );
     }
     if (retries.p_drop() - policy.p_drop).abs() > P_DROP_ERROR {
-        shares.violated(
-            None,
-            format!(
-                "{:.4} of the calls were lost, p_drop is {:.4}",
-                retries.p_drop(),
-                policy.p_drop
-            ),
-        );
+        shares
+            .violated(None, format!("{:.4} of the calls were lost, p_drop is {:.4}", retries.p_drop(), policy.p_drop));
     }
     vec![longest, shares]
 }
 
 /// The measured requests that were sent while no partition lost calls together.
 fn calm(evidence: &Evidence) -> impl Iterator<Item = &Life> {
-    evidence
-        .lives
-        .values()
-        .filter(|life| &*life.kind == KIND && is_calm(life))
+    evidence.lives.values().filter(|life| &*life.kind == KIND && is_calm(life))
 }
 
 fn is_calm(life: &Life) -> bool {
@@ -217,18 +191,11 @@ fn answered(policy: &PolicyFigures, life: &Life) -> Option<Answered> {
 /// How much the machine has delayed these attempts, by its stalls, or by what calls that were answered took meanwhile.
 fn delayed_us(evidence: &Evidence, answered: &[Answered], attempts: &Attempts) -> i64 {
     let latest_us = |from_us: i64, to_us: i64| {
-        let meanwhile = answered
-            .iter()
-            .filter(|call| call.from_us <= to_us && from_us <= call.to_us);
+        let meanwhile = answered.iter().filter(|call| call.from_us <= to_us && from_us <= call.to_us);
         meanwhile.map(|call| call.late_us).max().unwrap_or(0)
     };
     let ends = attempts.claims_us.iter().skip(1).chain([&attempts.to_us]);
-    let late_us: i64 = attempts
-        .claims_us
-        .iter()
-        .zip(ends)
-        .map(|(from, to)| latest_us(*from, *to))
-        .sum();
+    let late_us: i64 = attempts.claims_us.iter().zip(ends).map(|(from, to)| latest_us(*from, *to)).sum();
     late_us.max(stalled_us(evidence, attempts.claims_us[0], attempts.to_us))
 }
 
@@ -239,10 +206,7 @@ fn attempts(life: &Life) -> Option<Attempts> {
     };
     let made = (0..life.events.len()).filter(|place| is_made(*place));
     let claims_us: Vec<_> = made.map(|place| life.events[place].at_us).collect();
-    Some(Attempts {
-        to_us: life.events.last().filter(|_| !claims_us.is_empty())?.at_us,
-        claims_us,
-    })
+    Some(Attempts { to_us: life.events.last().filter(|_| !claims_us.is_empty())?.at_us, claims_us })
 }
 
 /// `W_retry`, if the searches for receipts were answered at once. In a partition each repeated send waits for its
@@ -274,11 +238,7 @@ fn tails(requests: u64, p: f64, failures: u64) -> (f64, f64) {
 fn deviation(attempts: u32, p_drop: f64) -> f64 {
     let share = |k: u32| {
         let reached = p_drop.powf(f64::from(k - 1));
-        if k == attempts {
-            reached
-        } else {
-            reached * (1.0 - p_drop)
-        }
+        if k == attempts { reached } else { reached * (1.0 - p_drop) }
     };
     let moment = |power: i32| (1..=attempts).map(|k| f64::from(k).powi(power) * share(k)).sum::<f64>();
     (moment(2) - moment(1).powi(2)).max(0.0).sqrt()

@@ -38,10 +38,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             known.violated(*id, format!("{} sends of a request that is not there", sends.len()));
             continue;
         };
-        if let Some(other) = lines
-            .iter()
-            .find(|line| &*line.event == "send" && line.kind != life.kind)
-        {
+        if let Some(other) = lines.iter().find(|line| &*line.event == "send" && line.kind != life.kind) {
             known.violated(*id, format!("sent as {}, and it is {}", other.kind, life.kind));
         }
         // What repeats it is sent under its id.

@@ -61,10 +61,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         if numbers.len() < attempts.len() || !numbers.iter().all(is_begun) {
             same.violated(
                 *request,
-                format!(
-                    "{} attempts, numbered {numbers:?}, and {begun} were begun",
-                    attempts.len()
-                ),
+                format!("{} attempts, numbered {numbers:?}, and {begun} were begun", attempts.len()),
             );
         } else if attempts.iter().any(|arrival| arrival.body != attempts[0].body) {
             same.violated(*request, "its attempts have different bodies");
@@ -77,10 +74,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         for arrival in attempts {
             signed.examine();
             if !is_signed(evidence, arrival) {
-                signed.violated(
-                    *request,
-                    format!("attempt {} has {}", arrival.attempt, arrival.signature),
-                );
+                signed.violated(*request, format!("attempt {} has {}", arrival.attempt, arrival.signature));
             }
         }
     }
@@ -146,10 +140,7 @@ fn differs(request: Uuid, delivery: &str, life: &Life, attempts: &[&Arrival]) ->
         return Some(format!("its finished_at is {}", body["finished_at"]));
     }
     let is_early = |arrival: &&&Arrival| Some(arrival.at_us) < finished_us;
-    attempts
-        .iter()
-        .find(is_early)
-        .map(|_| "it arrived before the end".to_owned())
+    attempts.iter().find(is_early).map(|_| "it arrived before the end".to_owned())
 }
 
 /// Whether a signature is that of a secret that signed at its time, made shortly before it arrived.

@@ -26,10 +26,8 @@ impl Injector {
     /// SIGKILL for the whole server, and a start after a while.
     pub(super) async fn kill_postgres(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let away = seconds(random, 0.0..3.0);
-        let running = self.journal.inject(
-            "postgres_killed",
-            &format!("away for {:.1} s and its recovery", away.as_secs_f64()),
-        );
+        let running =
+            self.journal.inject("postgres_killed", &format!("away for {:.1} s and its recovery", away.as_secs_f64()));
         self.fleet.server().crash().await?;
         sleep(away).await;
         self.fleet.server().restart().await?;
@@ -39,9 +37,7 @@ impl Injector {
 
     /// An immediate shutdown, and a start.
     pub(super) async fn stop_postgres(&self) -> anyhow::Result<()> {
-        let running = self
-            .journal
-            .inject("postgres_stopped", "immediately, and started again");
+        let running = self.journal.inject("postgres_stopped", "immediately, and started again");
         self.fleet.server().stop_immediately()?;
         self.fleet.server().restart().await?;
         self.journal.over(&running);
@@ -60,9 +56,7 @@ impl Injector {
         .await?;
         anyhow::ensure!(!pids.is_empty(), "no session is connected");
         let pid = *any(&pids, random);
-        let running = self
-            .journal
-            .inject("backend_killed", &format!("process {pid}: all sessions end"));
+        let running = self.journal.inject("backend_killed", &format!("process {pid}: all sessions end"));
         kill(Pid::from_raw(pid), Signal::SIGKILL)?;
         drop(session);
         self.session().await?;
@@ -76,10 +70,7 @@ impl Injector {
             return Ok(());
         };
         let away = seconds(random, 0.2..2.0);
-        let running = self.journal.inject(
-            "failover",
-            &format!("to the standby, after {:.1} s", away.as_secs_f64()),
-        );
+        let running = self.journal.inject("failover", &format!("to the standby, after {:.1} s", away.as_secs_f64()));
         self.fleet.server().crash().await?;
         sleep(away).await;
         standby::promote(standby).await?;
@@ -100,9 +91,7 @@ impl Injector {
         .bind(share)
         .fetch_one(&mut session)
         .await?;
-        let running = self
-            .journal
-            .inject("backends_terminated", &format!("{terminated} sessions"));
+        let running = self.journal.inject("backends_terminated", &format!("{terminated} sessions"));
         self.journal.over(&running);
         Ok(())
     }
@@ -110,10 +99,9 @@ impl Injector {
     /// Ends every session that listens, again and again: no notification arrives.
     pub(super) async fn terminate_listeners(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 2.0..8.0);
-        let running = self.journal.inject(
-            "listeners_terminated",
-            &format!("for {:.1} s no notification is heard", time.as_secs_f64()),
-        );
+        let running = self
+            .journal
+            .inject("listeners_terminated", &format!("for {:.1} s no notification is heard", time.as_secs_f64()));
         let mut session = self.session().await?;
         let until = tokio::time::Instant::now() + time;
         while tokio::time::Instant::now() < until {
@@ -132,11 +120,8 @@ impl Injector {
     /// As a standby, or a server whose disk is full: it reads and does not write.
     pub(super) async fn make_read_only(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 0.5..4.0);
-        let running = self
-            .journal
-            .inject("database_read_only", &format!("for {:.1} s", time.as_secs_f64()));
-        self.by_hand("alter system set default_transaction_read_only = on")
-            .await?;
+        let running = self.journal.inject("database_read_only", &format!("for {:.1} s", time.as_secs_f64()));
+        self.by_hand("alter system set default_transaction_read_only = on").await?;
         self.by_hand("select pg_reload_conf()").await?;
         sleep(time).await;
         self.by_hand("alter system reset default_transaction_read_only").await?;
@@ -148,9 +133,7 @@ impl Injector {
     /// A transaction with an old snapshot keeps everything that dies from being cleaned up.
     pub(super) async fn hold_a_transaction(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 5.0..20.0);
-        let running = self
-            .journal
-            .inject("long_transaction", &format!("for {:.1} s", time.as_secs_f64()));
+        let running = self.journal.inject("long_transaction", &format!("for {:.1} s", time.as_secs_f64()));
         let mut session = self.session().await?;
         sqlx::raw_sql("begin isolation level repeatable read; select count(*) from tidegate.queue;")
             .execute(&mut session)
@@ -162,26 +145,14 @@ impl Injector {
 
     /// Locks a table that all processes need.
     pub(super) async fn lock_a_table(&self, random: &mut StdRng) -> anyhow::Result<()> {
-        let table = *any(
-            &[
-                "tidegate.request",
-                "tidegate.claim",
-                "pgmq.q_tx",
-                "tidegate.gate",
-                "tidegate.dedup",
-            ],
-            random,
-        );
+        let table =
+            *any(&["tidegate.request", "tidegate.claim", "pgmq.q_tx", "tidegate.gate", "tidegate.dedup"], random);
         let time = seconds(random, 0.5..4.0);
         let mut session = self.session().await?;
-        let running = self
-            .journal
-            .inject("table_locked", &format!("{table} for {:.1} s", time.as_secs_f64()));
-        sqlx::raw_sql(&format!(
-            "begin; set local lock_timeout = '10s'; lock table {table} in exclusive mode;"
-        ))
-        .execute(&mut session)
-        .await?;
+        let running = self.journal.inject("table_locked", &format!("{table} for {:.1} s", time.as_secs_f64()));
+        sqlx::raw_sql(&format!("begin; set local lock_timeout = '10s'; lock table {table} in exclusive mode;"))
+            .execute(&mut session)
+            .await?;
         sleep(time).await;
         drop(session);
         self.journal.over(&running);
@@ -206,13 +177,10 @@ impl Injector {
     pub(super) async fn pause_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let queue = *any(&["readiness", "tx", "bookings"], random);
         let time = seconds(random, 1.0..5.0);
-        let running = self
-            .journal
-            .inject("queue_paused", &format!("{queue} for {:.1} s", time.as_secs_f64()));
+        let running = self.journal.inject("queue_paused", &format!("{queue} for {:.1} s", time.as_secs_f64()));
         self.by_hand(&format!("select tidegate.pause('{queue}')")).await?;
         sleep(time).await;
-        self.by_hand(&format!("select tidegate.pause('{queue}', false)"))
-            .await?;
+        self.by_hand(&format!("select tidegate.pause('{queue}', false)")).await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -222,19 +190,15 @@ impl Injector {
     pub(super) async fn pass_a_kind(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 1.0..5.0);
         let name = format!("passing_{:08x}", random.random::<u32>());
-        let running = self.journal.inject(
-            "kind_passing",
-            &format!("{name} for {:.1} s, with requests", time.as_secs_f64()),
-        );
+        let running =
+            self.journal.inject("kind_passing", &format!("{name} for {:.1} s, with requests", time.as_secs_f64()));
         self.by_hand(&format!(
             "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
              values ('{name}', 'direct', 'tx', 500, 100) on conflict do nothing"
         ))
         .await?;
-        self.by_hand(&format!(
-            "select from tidegate.submit_batch('{name}', array_fill('{{}}'::jsonb, array[20]))"
-        ))
-        .await?;
+        self.by_hand(&format!("select from tidegate.submit_batch('{name}', array_fill('{{}}'::jsonb, array[20]))"))
+            .await?;
         sleep(time).await;
         let of_it = format!("from tidegate.request as r where r.kind = '{name}'");
         for statement in [
@@ -258,10 +222,8 @@ impl Injector {
     pub(super) async fn keep_requests(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let count = random.random_range(1..=5);
         let time = scene::RETENTION + seconds(random, 2.0..10.0);
-        let running = self.journal.inject(
-            "request_kept",
-            &format!("{count} by a foreign key, for {:.1} s", time.as_secs_f64()),
-        );
+        let running =
+            self.journal.inject("request_kept", &format!("{count} by a foreign key, for {:.1} s", time.as_secs_f64()));
         self.by_hand(&format!(
             "insert into public.kept (request_id)
              select r.id from tidegate.request as r where r.kind = '{}' order by r.id desc limit {count}",
@@ -270,8 +232,7 @@ impl Injector {
         .await?;
         sleep(time).await;
         self.by_hand("delete from public.kept").await?;
-        self.by_hand("update tidegate.passed_over set retry_at = clock_timestamp()")
-            .await?;
+        self.by_hand("update tidegate.passed_over set retry_at = clock_timestamp()").await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -279,29 +240,21 @@ impl Injector {
     /// An operator changes the secret of webhooks; the one before it signs for a while as well.
     pub(super) async fn rotate_the_secret(&self) -> anyhow::Result<()> {
         let running = self.journal.inject("secret_rotated", "for all receivers");
-        self.by_hand("select from tidegate.webhook_secret_rotate(overlap => interval '5 seconds')")
-            .await?;
+        self.by_hand("select from tidegate.webhook_secret_rotate(overlap => interval '5 seconds')").await?;
         self.journal.over(&running);
         Ok(())
     }
 
     /// An operator redrives what has failed: sometimes twice at once, and sometimes the command is killed half-way.
     pub(super) async fn redrive(&self, random: &mut StdRng) -> anyhow::Result<()> {
-        let kinds: Vec<_> = scene::KINDS
-            .iter()
-            .filter(|kind| kind.name != scene::FLEETING)
-            .collect();
+        let kinds: Vec<_> = scene::KINDS.iter().filter(|kind| kind.name != scene::FLEETING).collect();
         let kind = any(&kinds, random).name;
         let at_once = random.random_range(1..=2);
         let killed = random.random_bool(0.3).then(|| seconds(random, 0.02..0.5));
-        let ends = killed.map_or_else(String::new, |after| {
-            format!(", killed after {:.2} s", after.as_secs_f64())
-        });
+        let ends = killed.map_or_else(String::new, |after| format!(", killed after {:.2} s", after.as_secs_f64()));
         let may_repeat = random.random_bool(0.2);
         let repeats = if may_repeat { " with --may-repeat" } else { "" };
-        let running = self
-            .journal
-            .inject("redrive", &format!("of {kind}{repeats}, {at_once} at once{ends}"));
+        let running = self.journal.inject("redrive", &format!("of {kind}{repeats}, {at_once} at once{ends}"));
         let commands = (0..at_once).map(|_| self.redrive_once(kind, may_repeat, killed));
         futures_util::future::try_join_all(commands).await?;
         self.journal.over(&running);

@@ -29,11 +29,7 @@ impl Injector {
             &format!(
                 "{name} for {:.1} s, {}",
                 time.as_secs_f64(),
-                if lost {
-                    "and the connections are lost"
-                } else {
-                    "and then it goes on"
-                }
+                if lost { "and the connections are lost" } else { "and then it goes on" }
             ),
         );
         network.flow(if mute { Flow::Mute } else { Flow::Stalled });
@@ -55,9 +51,7 @@ impl Injector {
             (true, true) => ("network_half_open", Told::Caller, "the process knows"),
         };
         let time = seconds(random, 0.5..8.0);
-        let running = self
-            .journal
-            .inject(sort, &format!("{name} for {:.1} s, {words}", time.as_secs_f64()));
+        let running = self.journal.inject(sort, &format!("{name} for {:.1} s, {words}", time.as_secs_f64()));
         network.cut(told);
         if !half {
             network.flow(Flow::Refused);
@@ -75,9 +69,7 @@ impl Injector {
         time: Duration,
         flow: Flow,
     ) -> anyhow::Result<()> {
-        let running = self
-            .journal
-            .inject(sort, &format!("{flow:?} for {:.1} s", time.as_secs_f64()));
+        let running = self.journal.inject(sort, &format!("{flow:?} for {:.1} s", time.as_secs_f64()));
         let network = &self.fleet.to_downstream;
         network.flow(flow);
         sleep(time).await;

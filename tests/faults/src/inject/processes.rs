@@ -18,9 +18,7 @@ impl Injector {
     ) -> anyhow::Result<()> {
         let unit = any(units, random);
         let away = seconds(random, 0.1..4.0);
-        let running = self
-            .journal
-            .inject(sort, &format!("{} is away for {:.1} s", unit.name, away.as_secs_f64()));
+        let running = self.journal.inject(sort, &format!("{} is away for {:.1} s", unit.name, away.as_secs_f64()));
         unit.kill().await?;
         sleep(away).await;
         unit.revive().await?;
@@ -38,8 +36,7 @@ impl Injector {
         let unit = any(units, random);
         let running = self.journal.inject(sort, &unit.name);
         if !unit.terminate().await? {
-            self.journal
-                .wrong(format!("{} did not stop well when it was asked to", unit.name));
+            self.journal.wrong(format!("{} did not stop well when it was asked to", unit.name));
         }
         sleep(seconds(random, 0.1..1.0)).await;
         unit.revive().await?;
@@ -56,9 +53,7 @@ impl Injector {
     ) -> anyhow::Result<()> {
         let unit = any(units, random);
         let time = seconds(random, 2.0..8.0);
-        let running = self
-            .journal
-            .inject(sort, &format!("{} for {:.1} s", unit.name, time.as_secs_f64()));
+        let running = self.journal.inject(sort, &format!("{} for {:.1} s", unit.name, time.as_secs_f64()));
         for has_log in [false, true] {
             if !unit.terminate().await? {
                 self.journal.wrong(format!(
@@ -85,9 +80,7 @@ impl Injector {
     ) -> anyhow::Result<()> {
         let unit = any(units, random);
         let time = seconds(random, 0.5..7.0);
-        let running = self
-            .journal
-            .inject(sort, &format!("{} for {:.1} s", unit.name, time.as_secs_f64()));
+        let running = self.journal.inject(sort, &format!("{} for {:.1} s", unit.name, time.as_secs_f64()));
         unit.freeze(true).await?;
         sleep(time).await;
         unit.freeze(false).await?;

@@ -84,20 +84,14 @@ impl Load {
                 executed: None,
                 retryable: false,
             }),
-            _ => self
-                .journal
-                .wrong(format!("{node} answered {status} to a question about {id}: {body}")),
+            _ => self.journal.wrong(format!("{node} answered {status} to a question about {id}: {body}")),
         }
         None
     }
 
     /// Stores the end in a body.
     pub(super) fn told(&self, body: &Value) {
-        let state = if body["outcome"] == "cancelled" {
-            Some("cancelled")
-        } else {
-            body["state"].as_str()
-        };
+        let state = if body["outcome"] == "cancelled" { Some("cancelled") } else { body["state"].as_str() };
         let id = body["job_id"].as_str().and_then(|id| id.parse().ok());
         if let (Some(id), Some(state)) = (id, state) {
             self.ledger.entries().told.push(Told {

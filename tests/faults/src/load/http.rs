@@ -90,9 +90,7 @@ impl Load {
                 self.promised(submission, &ids, "http");
                 self.told(&body);
             }
-            _ => self
-                .journal
-                .wrong(format!("{node} answered {status} to {submission:?}: {body}")),
+            _ => self.journal.wrong(format!("{node} answered {status} to {submission:?}: {body}")),
         }
         Attempt::Done(ids.first().copied())
     }
@@ -108,8 +106,7 @@ impl Load {
             .and_then(|value| value.to_str().ok()?.parse::<u64>().ok())
             .filter(|seconds| *seconds >= 1);
         if seconds.is_none() {
-            self.journal
-                .wrong(format!("{what} got {} without Retry-After", answer.status()));
+            self.journal.wrong(format!("{what} got {} without Retry-After", answer.status()));
         }
         Some(Duration::from_secs(seconds.unwrap_or(1)))
     }
@@ -120,11 +117,8 @@ impl Load {
 pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let kind = scene::KINDS[random.random_range(0..4)];
-    let submission = Submission {
-        way: Some(Way::Http),
-        submitter: None,
-        ..load.submission(kind, 1, false, true, &mut random)
-    };
+    let submission =
+        Submission { way: Some(Way::Http), submitter: None, ..load.submission(kind, 1, false, true, &mut random) };
     let mut callers = JoinSet::new();
     for number in 0..count {
         let (load, submission) = (Arc::clone(load), submission.clone());
@@ -153,9 +147,7 @@ pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
         let body = answer.text().await.unwrap_or_default();
         // After a failure the key is free again, and then names the next request.
         if status != StatusCode::ACCEPTED {
-            load.journal.wrong(format!(
-                "{node} answered {status} to a key reused with another payload: {body}"
-            ));
+            load.journal.wrong(format!("{node} answered {status} to a key reused with another payload: {body}"));
         }
     }
 }

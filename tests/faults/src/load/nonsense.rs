@@ -30,16 +30,10 @@ pub async fn nonsense(load: &Arc<Load>, count: usize, seed: u64) {
         if load.put_off(&answer, "nonsense").is_some() {
             continue;
         }
-        let media_type = answer
-            .headers()
-            .get("content-type")
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned();
+        let media_type =
+            answer.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         if status != expected || media_type != "application/problem+json" {
-            load.journal.wrong(format!(
-                "{node} answered {status} ({media_type}) to nonsense that deserves {expected}"
-            ));
+            load.journal.wrong(format!("{node} answered {status} ({media_type}) to nonsense that deserves {expected}"));
         }
     }
 }

@@ -79,13 +79,7 @@ impl Load {
     async fn resolve_by_command(&self, id: Uuid, executed: bool) {
         let word = if executed { "--executed" } else { "--not-executed" };
         let _ = Command::new(&self.tidegate)
-            .args([
-                "resolve",
-                &id.to_string(),
-                word,
-                "--note",
-                "by the log of the downstream",
-            ])
+            .args(["resolve", &id.to_string(), word, "--note", "by the log of the downstream"])
             .env("DATABASE_URL", &self.database_url)
             .env("RUST_LOG", "off")
             .stdin(Stdio::null())
@@ -110,11 +104,7 @@ fn read_executed(log: &mut BufReader<File>, executed: &mut HashSet<Uuid>) {
             let _ = log.seek_relative(-i64::try_from(length).unwrap_or_default());
             return;
         }
-        if let Ok(Line {
-            request_id: Some(id),
-            event: "taken",
-        }) = serde_json::from_str(&line)
-        {
+        if let Ok(Line { request_id: Some(id), event: "taken" }) = serde_json::from_str(&line) {
             executed.insert(id);
         }
         line.clear();

@@ -63,11 +63,7 @@ impl Lossy {
             .route("/receipt/{kind}/{id}", get(receipt))
             .with_state(shared.clone());
         let serving = tokio::spawn(axum::serve(listener, router).into_future());
-        Ok(Self {
-            address,
-            shared,
-            serving,
-        })
+        Ok(Self { address, shared, serving })
     }
 
     /// What it has seen.
@@ -105,9 +101,7 @@ fn answer(id: Uuid) -> Response {
 }
 
 async fn send(State(downstream): State<Downstream>, headers: HeaderMap) -> Response {
-    let id = headers
-        .get("idempotency-key")
-        .and_then(|id| id.to_str().ok()?.parse().ok());
+    let id = headers.get("idempotency-key").and_then(|id| id.to_str().ok()?.parse().ok());
     let Some(id) = id else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -125,19 +119,11 @@ async fn send(State(downstream): State<Downstream>, headers: HeaderMap) -> Respo
         sleep(SILENCE).await;
     }
     sleep(jitter).await;
-    if drawn < SILENT + FAILED {
-        StatusCode::INTERNAL_SERVER_ERROR.into_response()
-    } else {
-        answer(id)
-    }
+    if drawn < SILENT + FAILED { StatusCode::INTERNAL_SERVER_ERROR.into_response() } else { answer(id) }
 }
 
 async fn receipt(State(downstream): State<Downstream>, Path((_, id)): Path<(String, Uuid)>) -> Response {
-    if lock(&downstream).taken.contains(&id) {
-        answer(id)
-    } else {
-        StatusCode::NOT_FOUND.into_response()
-    }
+    if lock(&downstream).taken.contains(&id) { answer(id) } else { StatusCode::NOT_FOUND.into_response() }
 }
 
 #[cfg(test)]

@@ -54,20 +54,13 @@ const MAKE: &str = "
 
 /// Makes them; returns the days.
 pub(super) async fn make(session: &mut PgConnection) -> anyhow::Result<Vec<String>> {
-    sqlx::raw_sql("set session_replication_role = replica")
-        .execute(&mut *session)
-        .await?;
-    sqlx::raw_sql(&MAKE.replace("KIND", FLEETING))
-        .execute(&mut *session)
-        .await?;
+    sqlx::raw_sql("set session_replication_role = replica").execute(&mut *session).await?;
+    sqlx::raw_sql(&MAKE.replace("KIND", FLEETING)).execute(&mut *session).await?;
     let mut days = Vec::new();
     for ago in DAYS_AGO {
         let day =
             "select pg_temp.make_day(date_trunc('day', clock_timestamp(), 'UTC') - $1 * interval '24 hours', $2, $3)";
-        let day = sqlx::query_scalar(day)
-            .bind(ago)
-            .bind(i32::try_from(PAST)?)
-            .bind(ago == DAYS_AGO[1]);
+        let day = sqlx::query_scalar(day).bind(ago).bind(i32::try_from(PAST)?).bind(ago == DAYS_AGO[1]);
         days.push(day.fetch_one(&mut *session).await?);
     }
     Ok(days)

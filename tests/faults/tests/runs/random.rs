@@ -34,10 +34,7 @@ async fn every_promise_holds_while_everything_breaks() {
     assert!(report.holds(), "{report}");
     // A bound without the backoffs would not have held.
     let (retries, policy) = report.retries.as_ref().unwrap();
-    assert!(
-        retries.longest_us > i64::from(policy.attempts) * policy.timeout_us,
-        "{report}"
-    );
+    assert!(retries.longest_us > i64::from(policy.attempts) * policy.timeout_us, "{report}");
     // Those of the measurement do not count.
     let injected = report.injected.iter().filter(|(sort, _)| *sort != measure::PARTITIONED);
     let injected: u64 = injected.map(|(_, count)| count).sum();

@@ -52,10 +52,7 @@ async fn a_pool_takes_as_many_transactions_of_an_account_as_come() {
 async fn what_cannot_be_paid_any_more_is_thrown_out_with_the_next_block() {
     let chain = on_demand(31337).await;
     let first = pay(&chain, 0..1).await[0];
-    chain
-        .set_balance(chain.keys()[0].address(), U256::from(1))
-        .await
-        .unwrap();
+    chain.set_balance(chain.keys()[0].address(), U256::from(1)).await.unwrap();
     chain.mine(1).await.unwrap();
     assert!(!knows(&chain, first).await);
 
@@ -63,10 +60,7 @@ async fn what_cannot_be_paid_any_more_is_thrown_out_with_the_next_block() {
     let hashes = pay(&chain, 0..2).await;
     chain.set_next_base_fee(20 * GWEI).await.unwrap();
     chain.mine(1).await.unwrap();
-    assert!(
-        !knows(&chain, hashes[0]).await && !knows(&chain, hashes[1]).await,
-        "its successors, too"
-    );
+    assert!(!knows(&chain, hashes[0]).await && !knows(&chain, hashes[1]).await, "its successors, too");
 }
 
 #[tokio::test]

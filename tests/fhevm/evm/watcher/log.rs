@@ -61,10 +61,7 @@ async fn a_watcher_that_cannot_read_says_so_once_and_then_once_a_minute() {
     scene.block(1).await;
     for (minute, warnings) in [(0, 1), (1, 2), (2, 3)] {
         let before = log.all.load(Relaxed);
-        eventually("it has tried ten times", || async {
-            log.all.load(Relaxed) >= before + 10
-        })
-        .await;
+        eventually("it has tried ten times", || async { log.all.load(Relaxed) >= before + 10 }).await;
         assert_eq!(log.warnings.load(Relaxed), warnings, "after {minute} minutes");
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(61)).await;

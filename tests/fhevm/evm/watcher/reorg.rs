@@ -48,17 +48,10 @@ async fn a_reorganisation_is_undone_and_read_again() {
     assert_eq!(recorder.drops.load(Relaxed), 1);
     assert_eq!(states(1).await, "mined11 sent sent sent signed");
     assert_eq!(states(2).await, before, "another chain's wallet");
-    eventually(
-        "the new blocks are read in one page, and the old ones forgotten",
-        || async {
-            scene
-                .database
-                .text("select string_agg(number::text, ' ' order by number) from evm.block")
-                .await
-                .as_deref()
-                == Some("0 1 4")
-        },
-    )
+    eventually("the new blocks are read in one page, and the old ones forgotten", || async {
+        scene.database.text("select string_agg(number::text, ' ' order by number) from evm.block").await.as_deref()
+            == Some("0 1 4")
+    })
     .await;
 
     scene.block(2).await;
@@ -69,18 +62,12 @@ async fn a_reorganisation_is_undone_and_read_again() {
 async fn with_confirmations_no_log_of_a_dropped_block_is_applied() {
     let scene = Scene::new().await;
     let recorder = Recorder::default();
-    let options = WatchOptions {
-        confirmations: 3,
-        ..scene.options()
-    };
+    let options = WatchOptions { confirmations: 3, ..scene.options() };
     let _watching = scene.watch(1, options, &recorder);
     for _ in 0..5 {
         scene.block(1).await;
     }
-    eventually("the blocks with three after them are read", || async {
-        scene.cursor().await == 2
-    })
-    .await;
+    eventually("the blocks with three after them are read", || async { scene.cursor().await == 2 }).await;
     scene.anvil.reorg(3).await.unwrap();
     scene.block(1).await;
     scene.anvil.mine(3).await.unwrap();
@@ -94,19 +81,13 @@ async fn a_reorganisation_deeper_than_the_watcher_remembers_stops_it() {
     let scene = Scene::new().await;
     scene.anvil.mine(10).await.unwrap();
     let recorder = Recorder::default();
-    let options = WatchOptions {
-        after: Some(8),
-        ..scene.options()
-    };
+    let options = WatchOptions { after: Some(8), ..scene.options() };
     let _watching = scene.watch(1, options, &recorder);
     scene.caught_up().await;
     scene.anvil.reorg(5).await.unwrap();
     scene.block(1).await;
     let asked = scene.first.calls("eth_blockNumber");
-    eventually("it has looked several times", || async {
-        scene.first.calls("eth_blockNumber") > asked + 5
-    })
-    .await;
+    eventually("it has looked several times", || async { scene.first.calls("eth_blockNumber") > asked + 5 }).await;
     assert_eq!((scene.cursor().await, recorder.drops.load(Relaxed)), (10, 0));
     assert!(scene.applied().await.is_empty());
 }
@@ -116,23 +97,14 @@ async fn a_reorganisation_deeper_than_the_watcher_remembers_stops_it() {
 async fn with_confirmations_transactions_of_dropped_blocks_are_sent_again_at_once() {
     let scene = Scene::new().await;
     let recorder = Recorder::default();
-    let options = WatchOptions {
-        confirmations: 3,
-        ..scene.options()
-    };
+    let options = WatchOptions { confirmations: 3, ..scene.options() };
     let _watching = scene.watch(1, options, &recorder);
     scene.anvil.mine(5).await.unwrap();
-    eventually("the blocks with three after them are read", || async {
-        scene.cursor().await == 2
-    })
-    .await;
+    eventually("the blocks with three after them are read", || async { scene.cursor().await == 2 }).await;
     scene.mined_in(&[2, 4]).await;
     let states = "select string_agg(state, ' ' order by nonce) from evm.tx";
     let looks = scene.first.calls("eth_blockNumber");
-    eventually("it has looked at both", || async {
-        scene.first.calls("eth_blockNumber") > looks + 2
-    })
-    .await;
+    eventually("it has looked at both", || async { scene.first.calls("eth_blockNumber") > looks + 2 }).await;
     assert_eq!(scene.database.text(states).await.as_deref(), Some("mined mined"));
 
     scene.anvil.reorg(3).await.unwrap();

@@ -104,9 +104,7 @@ fn value(log: &Log) -> i64 {
 impl Scene {
     pub async fn new() -> Scene {
         let database = TestDatabase::new().await;
-        tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()])
-            .await
-            .unwrap();
+        tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
         database
             .execute(
                 "create table public.applied (
@@ -115,31 +113,14 @@ impl Scene {
             )
             .await;
         let mining = Mining::OnDemand;
-        let anvil = Anvil::start(ChainOptions {
-            mining,
-            ..ChainOptions::default()
-        })
-        .await
-        .unwrap();
+        let anvil = Anvil::start(ChainOptions { mining, ..ChainOptions::default() }).await.unwrap();
         for contract in [OURS, OTHER] {
-            anvil
-                .set_code(contract, bytes!("5f355f52600160205fa100"))
-                .await
-                .unwrap();
+            anvil.set_code(contract, bytes!("5f355f52600160205fa100")).await.unwrap();
         }
         let first = RpcProxy::start(anvil.url(), 1).await.unwrap();
         let second = RpcProxy::start(anvil.url(), 2).await.unwrap();
-        let chain = Chain::connect(31337, &[first.url().clone(), second.url().clone()])
-            .await
-            .unwrap();
-        Scene {
-            database,
-            anvil,
-            first,
-            second,
-            chain,
-            emitted: AtomicU64::new(0),
-        }
+        let chain = Chain::connect(31337, &[first.url().clone(), second.url().clone()]).await.unwrap();
+        Scene { database, anvil, first, second, chain, emitted: AtomicU64::new(0) }
     }
 
     /// Makes a block with so many logs of ours.
@@ -193,12 +174,7 @@ impl Scene {
     }
 
     pub fn watcher(&self, options: WatchOptions, recorder: &Recorder) -> Watcher<Recorder> {
-        Watcher::new(
-            self.chain.clone(),
-            self.database.pool.clone(),
-            options,
-            recorder.clone(),
-        )
+        Watcher::new(self.chain.clone(), self.database.pool.clone(), options, recorder.clone())
     }
 
     /// Watches until the guard is dropped.
@@ -214,9 +190,7 @@ impl Scene {
     pub async fn on_chain(&self) -> Vec<(i64, i64)> {
         let filter = Filter::new().address(OURS).from_block(1);
         let logs: Vec<Log> = self.anvil.rpc().call("eth_getLogs", (filter,)).await.unwrap();
-        logs.iter()
-            .map(|log| (log.block_number.unwrap().try_into().unwrap(), value(log)))
-            .collect()
+        logs.iter().map(|log| (log.block_number.unwrap().try_into().unwrap(), value(log))).collect()
     }
 
     pub async fn applied(&self) -> Vec<(i64, i64)> {
@@ -224,26 +198,18 @@ impl Scene {
     }
 
     pub async fn cursor(&self) -> i64 {
-        self.database
-            .number("select coalesce(max(number), -1) from evm.cursor")
-            .await
+        self.database.number("select coalesce(max(number), -1) from evm.cursor").await
     }
 
     /// Waits until the cursor is at the end of the chain; then each log was applied once, in order.
     pub async fn caught_up(&self) {
         let head = i64::try_from(self.anvil.block_number().await.unwrap()).unwrap();
-        eventually("the cursor is at the newest block", || async {
-            self.cursor().await == head
-        })
-        .await;
+        eventually("the cursor is at the newest block", || async { self.cursor().await == head }).await;
         let expected = self.on_chain().await;
         eventually("all logs are applied", || async { self.applied().await == expected }).await;
     }
 }
 
 async fn applied(pool: &PgPool) -> Vec<(i64, i64)> {
-    sqlx::query_as("select block_number, value from public.applied order by n")
-        .fetch_all(pool)
-        .await
-        .unwrap()
+    sqlx::query_as("select block_number, value from public.applied order by n").fetch_all(pool).await.unwrap()
 }

@@ -9,85 +9,34 @@ use crate::search::{self, bounds, finds};
 
 /// Two requests, and claims of one or both of them.
 fn held() -> Scene {
-    let small = Left {
-        claims: 2,
-        expiries: 2,
-        ..Left::default()
-    };
+    let small = Left { claims: 2, expiries: 2, ..Left::default() };
     let usual = Left { aborts: 1, ..small };
-    let large = Left {
-        claims: 3,
-        expiries: 3,
-        ..usual
-    };
-    Scene {
-        name: "held",
-        batch: 2,
-        claims_reap: false,
-        literal: false,
-        left: bounds(small, usual, large),
-        bug: None,
-    }
+    let large = Left { claims: 3, expiries: 3, ..usual };
+    Scene { name: "held", batch: 2, claims_reap: false, literal: false, left: bounds(small, usual, large), bug: None }
 }
 
 /// As [`held`], with extensions.
 fn extended() -> Scene {
-    let small = Left {
-        claims: 1,
-        expiries: 1,
-        extensions: 2,
-        ..Left::default()
-    };
-    let usual = Left {
-        claims: 2,
-        extensions: 1,
-        ..small
-    };
+    let small = Left { claims: 1, expiries: 1, extensions: 2, ..Left::default() };
+    let usual = Left { claims: 2, extensions: 1, ..small };
     let large = Left { extensions: 2, ..usual };
-    Scene {
-        name: "extended",
-        left: bounds(small, usual, large),
-        ..held()
-    }
+    Scene { name: "extended", left: bounds(small, usual, large), ..held() }
 }
 
 /// As [`held`]; a claim that finds nothing reaps, and takes what it has put back.
 fn reaped_by_claims() -> Scene {
-    let small = Left {
-        claims: 2,
-        expiries: 1,
-        ..Left::default()
-    };
+    let small = Left { claims: 2, expiries: 1, ..Left::default() };
     let usual = Left { expiries: 2, ..small };
     let large = Left { claims: 3, ..usual };
-    Scene {
-        name: "reaped by claims",
-        claims_reap: true,
-        left: bounds(small, usual, large),
-        ..held()
-    }
+    Scene { name: "reaped by claims", claims_reap: true, left: bounds(small, usual, large), ..held() }
 }
 
 /// As [`held`], with a message or a lease row that is deleted by hand, and `recover`.
 fn purged() -> Scene {
-    let small = Left {
-        claims: 1,
-        expiries: 1,
-        purges: 2,
-        recoveries: 1,
-        ..Left::default()
-    };
-    let usual = Left {
-        claims: 2,
-        purges: 1,
-        ..small
-    };
+    let small = Left { claims: 1, expiries: 1, purges: 2, recoveries: 1, ..Left::default() };
+    let usual = Left { claims: 2, purges: 1, ..small };
     let large = Left { aborts: 1, ..usual };
-    Scene {
-        name: "purged",
-        left: bounds(small, usual, large),
-        ..held()
-    }
+    Scene { name: "purged", left: bounds(small, usual, large), ..held() }
 }
 
 fn every_state(scene: Scene) {
@@ -117,23 +66,13 @@ fn recover_brings_back_what_was_purged() {
 
 /// Breaks the model, and expects a property to be violated.
 fn finds_bug(bug: Bug, scene: Scene, property: &'static str) {
-    let scene = Scene {
-        bug: Some(bug),
-        ..scene
-    };
+    let scene = Scene { bug: Some(bug), ..scene };
     finds(&format!("{bug:?}"), scene, property);
 }
 
 /// Two claims and one expiry, whatever is asked for.
 fn few(scene: Scene) -> Scene {
-    Scene {
-        left: Left {
-            claims: 2,
-            expiries: 1,
-            ..Left::default()
-        },
-        ..scene
-    }
+    Scene { left: Left { claims: 2, expiries: 1, ..Left::default() }, ..scene }
 }
 
 #[test]
@@ -177,14 +116,7 @@ fn rows_that_are_locked_out_of_order_are_found() {
 /// It holds the rows that it has reaped while it locks others, which may come before them.
 #[test]
 fn a_claim_that_reaps_and_takes_more_than_that_is_found() {
-    let scene = Scene {
-        left: Left {
-            claims: 3,
-            expiries: 1,
-            ..Left::default()
-        },
-        ..reaped_by_claims()
-    };
+    let scene = Scene { left: Left { claims: 3, expiries: 1, ..Left::default() }, ..reaped_by_claims() };
     finds_bug(Bug::LooksEverywhere, scene, NO_DEADLOCK);
 }
 
@@ -197,9 +129,6 @@ fn a_recover_that_looks_before_it_locks_is_found() {
 /// held.
 #[test]
 fn two_leases_may_name_a_request() {
-    let scene = Scene {
-        literal: true,
-        ..few(held())
-    };
+    let scene = Scene { literal: true, ..few(held()) };
     finds("by lease rows alone", scene, NAMED_ONCE);
 }

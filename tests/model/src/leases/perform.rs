@@ -40,18 +40,14 @@ impl Scene {
     /// The messages that a claim finds, which no other transaction has taken.
     pub(super) fn free(&self, state: &State, place: usize) -> Ids {
         let others = state.sessions.iter().enumerate();
-        let taken = others
-            .filter(|(other, _)| *other != place)
-            .fold(0, |all, (_, session)| all | session.taken);
+        let taken = others.filter(|(other, _)| *other != place).fold(0, |all, (_, session)| all | session.taken);
         state.messages & !taken
     }
 
     /// The rows among these that a transaction looks for.
     pub(super) fn matching(&self, state: &State, work: Work, ids: Ids) -> Ids {
         let with = |matches: &dyn Fn(Row) -> bool| {
-            each(ids)
-                .filter(|&id| matches(state.rows[id]))
-                .fold(0, |all, id| all | 1 << id)
+            each(ids).filter(|&id| matches(state.rows[id])).fold(0, |all, id| all | 1 << id)
         };
         match work {
             Work::Claim { .. } => with(&|row| row.status == Status::Queued),
@@ -151,11 +147,7 @@ impl Scene {
             Work::Recover => {
                 let all = (1 << REQUESTS) - 1;
                 let live = self.matching(state, Work::Recover, all);
-                let seen = if self.has(Bug::UnlockedRecover) {
-                    all
-                } else {
-                    session.locked
-                };
+                let seen = if self.has(Bug::UnlockedRecover) { all } else { session.locked };
                 session.reaped = each(live & seen)
                     .filter(|&id| match state.rows[id].status {
                         Status::Queued => state.messages & (1 << id) == 0,
@@ -178,17 +170,10 @@ impl Scene {
                 state.delete_leases(session.leases);
                 state.messages &= !session.taken;
                 for id in each(matched) {
-                    state.rows[id] = Row {
-                        status: Status::Held,
-                        lease: token,
-                    };
+                    state.rows[id] = Row { status: Status::Held, lease: token };
                 }
                 state.claims[usize::from(token - 1)] = matched;
-                state.insert_lease(Lease {
-                    token,
-                    ids: session.taken,
-                    expired: false,
-                });
+                state.insert_lease(Lease { token, ids: session.taken, expired: false });
             }
             Work::Settle { token, back } => {
                 state.sin |= state.naming(token, matched) != matched;
@@ -200,10 +185,7 @@ impl Scene {
                     }
                 } else {
                     for id in each(matched) {
-                        state.rows[id] = Row {
-                            status: Status::Done,
-                            lease: 0,
-                        };
+                        state.rows[id] = Row { status: Status::Done, lease: 0 };
                     }
                 }
             }
@@ -228,11 +210,7 @@ impl Scene {
             let Some(lease) = state.leases[at].filter(|_| leases & (1 << at) != 0) else {
                 continue;
             };
-            state.leases[at] = Some(Lease {
-                ids: lease.ids & keep,
-                expired: false,
-                ..lease
-            });
+            state.leases[at] = Some(Lease { ids: lease.ids & keep, expired: false, ..lease });
             let rest = lease.ids & !keep;
             if rest != 0 && !self.has(Bug::ExtensionForgets) {
                 state.insert_lease(Lease { ids: rest, ..lease });
@@ -241,11 +219,7 @@ impl Scene {
     }
 
     fn begin(&self, state: &mut State, place: usize, work: Work, ids: Ids) {
-        let session = Session {
-            work,
-            wanted: self.matching(state, work, ids),
-            ..Session::default()
-        };
+        let session = Session { work, wanted: self.matching(state, work, ids), ..Session::default() };
         state.sessions[place] = session;
         // Without rows to lock, the next statement follows.
         if session.wanted == 0 {
@@ -258,10 +232,7 @@ impl Scene {
             return;
         };
         state.left.claims -= u8::from(claims);
-        let work = Work::Reap {
-            token: lease.token,
-            claims,
-        };
+        let work = Work::Reap { token: lease.token, claims };
         state.sessions[place].leases = 0;
         if self.has(Bug::UnlockedReap) {
             state.sessions[place] = Session {
@@ -282,12 +253,8 @@ impl Scene {
                 state.left.claims -= 1;
                 state.tokens += 1;
                 let taken = smallest(self.free(state, place), count);
-                state.sessions[place] = Session {
-                    work: Work::Claim { token: state.tokens },
-                    wanted: taken,
-                    taken,
-                    ..Session::default()
-                };
+                state.sessions[place] =
+                    Session { work: Work::Claim { token: state.tokens }, wanted: taken, taken, ..Session::default() };
             }
             Step::Settle(place, token, ids, back) => {
                 self.begin(state, place, Work::Settle { token, back }, ids);
@@ -299,11 +266,7 @@ impl Scene {
             Step::Reap(place, at, claims) => self.reap(state, place, at, claims),
             Step::Recover(place) => {
                 state.left.recoveries = state.left.recoveries.saturating_sub(1);
-                let ids = if self.has(Bug::UnlockedRecover) {
-                    0
-                } else {
-                    (1 << REQUESTS) - 1
-                };
+                let ids = if self.has(Bug::UnlockedRecover) { 0 } else { (1 << REQUESTS) - 1 };
                 self.begin(state, place, Work::Recover, ids);
             }
             Step::Lock(place) => self.lock(state, place),

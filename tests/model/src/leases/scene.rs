@@ -45,11 +45,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn start(&self) -> State {
-        State {
-            messages: (1 << REQUESTS) - 1,
-            left: self.left,
-            ..State::default()
-        }
+        State { messages: (1 << REQUESTS) - 1, left: self.left, ..State::default() }
     }
 
     pub(super) fn has(&self, bug: Bug) -> bool {

@@ -129,10 +129,7 @@ impl State {
     }
 
     pub(super) fn leases(&self) -> impl Iterator<Item = (usize, Lease)> {
-        self.leases
-            .iter()
-            .enumerate()
-            .filter_map(|(at, lease)| lease.map(|lease| (at, lease)))
+        self.leases.iter().enumerate().filter_map(|(at, lease)| lease.map(|lease| (at, lease)))
     }
 
     /// The rows among these that name a lease.
@@ -144,9 +141,7 @@ impl State {
 
     /// How many lease rows name a request that names them.
     pub(super) fn holds(&self, id: usize) -> usize {
-        self.leases()
-            .filter(|(_, lease)| self.naming(lease.token, lease.ids) & (1 << id) != 0)
-            .count()
+        self.leases().filter(|(_, lease)| self.naming(lease.token, lease.ids) & (1 << id) != 0).count()
     }
 
     /// Whether every request is in exactly one place.

@@ -197,9 +197,7 @@ impl Model for Scene {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![
-            Property::always(WHOLE, |scene: &Self, state: &State| {
-                scene.was_purged(state) || state.is_whole()
-            }),
+            Property::always(WHOLE, |scene: &Self, state: &State| scene.was_purged(state) || state.is_whole()),
             Property::always(SETTLED_ONCE, |_, state: &State| !state.sin),
             Property::always(NO_DEADLOCK, |scene: &Self, state: &State| !scene.is_deadlocked(state)),
             Property::always(RECOVERED, |scene: &Self, state: &State| {
@@ -220,13 +218,10 @@ impl Model for Scene {
             }),
         ];
         if self.left.extensions > 0 {
-            properties.push(Property::sometimes(
-                "sometimes a lease has parts",
-                |_, state: &State| {
-                    let tokens = || state.leases().map(|(_, lease)| lease.token);
-                    tokens().any(|token| tokens().filter(|&other| other == token).count() > 1)
-                },
-            ));
+            properties.push(Property::sometimes("sometimes a lease has parts", |_, state: &State| {
+                let tokens = || state.leases().map(|(_, lease)| lease.token);
+                tokens().any(|token| tokens().filter(|&other| other == token).count() > 1)
+            }));
         }
         if self.literal {
             properties.push(Property::always(NAMED_ONCE, |_, state: &State| {

@@ -9,17 +9,9 @@ use crate::search::{self, bounds, finds};
 
 /// A full gate for two, and transactions of up to two operations.
 fn intake() -> Scene {
-    let small = Left {
-        submissions: 2,
-        promises: 1,
-        deletions: 2,
-        ..Left::default()
-    };
+    let small = Left { submissions: 2, promises: 1, deletions: 2, ..Left::default() };
     let usual = Left { aborts: 1, ..small };
-    let large = Left {
-        submissions: 3,
-        ..usual
-    };
+    let large = Left { submissions: 3, ..usual };
     Scene {
         name: "intake",
         high_water: 2,
@@ -38,93 +30,34 @@ fn intake() -> Scene {
 
 /// Submissions of one number and of two.
 fn several() -> Scene {
-    let small = Left {
-        submissions: 2,
-        promises: 1,
-        deletions: 1,
-        ..Left::default()
-    };
+    let small = Left { submissions: 2, promises: 1, deletions: 1, ..Left::default() };
     let usual = Left { deletions: 2, ..small };
     let large = Left { aborts: 1, ..usual };
-    Scene {
-        name: "several",
-        operations: 1,
-        counts: &[1, 2],
-        left: bounds(small, usual, large),
-        ..intake()
-    }
+    Scene { name: "several", operations: 1, counts: &[1, 2], left: bounds(small, usual, large), ..intake() }
 }
 
 /// A refresh that reads the locks of one session after the other.
 fn scanned() -> Scene {
-    let small = Left {
-        submissions: 1,
-        promises: 1,
-        deletions: 1,
-        ..Left::default()
-    };
-    let usual = Left {
-        submissions: 2,
-        ..small
-    };
+    let small = Left { submissions: 1, promises: 1, deletions: 1, ..Left::default() };
+    let usual = Left { submissions: 2, ..small };
     let large = Left { aborts: 1, ..usual };
-    Scene {
-        name: "scanned",
-        operations: 1,
-        scans: true,
-        left: bounds(small, usual, large),
-        ..intake()
-    }
+    Scene { name: "scanned", operations: 1, scans: true, left: bounds(small, usual, large), ..intake() }
 }
 
 /// A queue that has lost messages, which `recover` puts back.
 fn revived() -> Scene {
-    let small = Left {
-        submissions: 1,
-        deletions: 1,
-        revivals: 2,
-        ..Left::default()
-    };
-    let usual = Left {
-        submissions: 2,
-        ..small
-    };
+    let small = Left { submissions: 1, deletions: 1, revivals: 2, ..Left::default() };
+    let usual = Left { submissions: 2, ..small };
     let large = Left { aborts: 1, ..usual };
-    Scene {
-        name: "revived",
-        last: 3,
-        live: bit(3),
-        left: bounds(small, usual, large),
-        ..intake()
-    }
+    Scene { name: "revived", last: 3, live: bit(3), left: bounds(small, usual, large), ..intake() }
 }
 
 /// An empty queue that is dropped and made again.
 fn remade() -> Scene {
-    let small = Left {
-        submissions: 2,
-        promises: 2,
-        set_backs: 1,
-        ..Left::default()
-    };
-    let usual = Left {
-        submissions: 3,
-        ..small
-    };
-    let large = Left {
-        promises: 3,
-        deletions: 1,
-        ..usual
-    };
-    Scene {
-        name: "remade",
-        last: 2,
-        live: 0,
-        offset: 2,
-        operations: 1,
-        left: bounds(small, usual, large),
-        ..intake()
-    }
+    let small = Left { submissions: 2, promises: 2, set_backs: 1, ..Left::default() };
+    let usual = Left { submissions: 3, ..small };
+    let large = Left { promises: 3, deletions: 1, ..usual };
+    Scene { name: "remade", last: 2, live: 0, offset: 2, operations: 1, left: bounds(small, usual, large), ..intake() }
 }
 
 fn every_state(scene: Scene) {
@@ -161,13 +94,7 @@ fn a_queue_that_is_made_again_keeps_the_promise() {
 /// the last number need not refresh.
 #[test]
 fn what_the_gate_does_not_rely_on() {
-    let remade = || Scene {
-        left: Left {
-            set_backs: 1,
-            ..left(2, 1, 0, 0)
-        },
-        ..remade()
-    };
+    let remade = || Scene { left: Left { set_backs: 1, ..left(2, 1, 0, 0) }, ..remade() };
     for (variant, scene) in [
         (Variant::AlwaysReplaced, with(left(2, 1, 1, 0), intake())),
         (Variant::AlwaysReplaced, with(left(1, 0, 1, 2), revived())),
@@ -175,10 +102,7 @@ fn what_the_gate_does_not_rely_on() {
         (Variant::InsertedThenLowered, with(left(1, 0, 1, 2), revived())),
         (Variant::Zeroed, remade()),
     ] {
-        every_state(Scene {
-            variant: Some(variant),
-            ..scene
-        });
+        every_state(Scene { variant: Some(variant), ..scene });
     }
 }
 
@@ -187,31 +111,19 @@ fn what_the_gate_does_not_rely_on() {
 #[test]
 fn what_only_recover_relies_on() {
     for bug in [Bug::Unlocked, Bug::SameKey] {
-        every_state(Scene {
-            bug: Some(bug),
-            ..with(left(2, 1, 1, 0), intake())
-        });
+        every_state(Scene { bug: Some(bug), ..with(left(2, 1, 1, 0), intake()) });
     }
 }
 
 /// Breaks the model, and expects a property to be violated.
 fn finds_bug(bug: Bug, scene: Scene) {
-    let scene = Scene {
-        bug: Some(bug),
-        ..scene
-    };
+    let scene = Scene { bug: Some(bug), ..scene };
     finds(&format!("{bug:?}"), scene, PROMISE);
 }
 
 /// So many limited submissions, promised ones, deletions and revivals.
 fn left(submissions: u8, promises: u8, deletions: u8, revivals: u8) -> Left {
-    Left {
-        submissions,
-        promises,
-        deletions,
-        revivals,
-        ..Left::default()
-    }
+    Left { submissions, promises, deletions, revivals, ..Left::default() }
 }
 
 fn with(left: Left, scene: Scene) -> Scene {
@@ -231,13 +143,7 @@ fn draws_without_a_registration_are_found() {
 #[test]
 fn a_refresh_in_the_wrong_place_is_found() {
     finds_bug(Bug::RefreshAfterDraw, with(left(1, 1, 1, 0), intake()));
-    let scene = Scene {
-        left: Left {
-            aborts: 1,
-            ..left(1, 0, 1, 0)
-        },
-        ..intake()
-    };
+    let scene = Scene { left: Left { aborts: 1, ..left(1, 0, 1, 0) }, ..intake() };
     finds_bug(Bug::RefreshAfterDelete, scene);
 }
 
@@ -246,31 +152,15 @@ fn a_refresh_in_the_wrong_place_is_found() {
 #[test]
 fn every_other_order_of_readings_is_found() {
     use Reading::{Last, Live, Open};
-    for order in [
-        [Last, Live, Open],
-        [Open, Last, Live],
-        [Open, Live, Last],
-        [Live, Last, Open],
-        [Live, Open, Last],
-    ] {
-        let scene = Scene {
-            order,
-            operations: 1,
-            ..with(left(2, 0, 1, 0), intake())
-        };
+    for order in [[Last, Live, Open], [Open, Last, Live], [Open, Live, Last], [Live, Last, Open], [Live, Open, Last]] {
+        let scene = Scene { order, operations: 1, ..with(left(2, 0, 1, 0), intake()) };
         finds(&format!("{order:?}"), scene, PROMISE);
     }
 }
 
 #[test]
 fn an_offset_that_is_read_after_the_draw_is_found() {
-    let scene = Scene {
-        last: 1,
-        live: up_to(1),
-        operations: 1,
-        high_water: 1,
-        ..with(left(2, 1, 1, 0), intake())
-    };
+    let scene = Scene { last: 1, live: up_to(1), operations: 1, high_water: 1, ..with(left(2, 1, 1, 0), intake()) };
     finds_bug(Bug::OffsetAfterDraw, scene);
 }
 
@@ -283,23 +173,14 @@ fn an_offset_above_the_last_number_that_does_not_stop_draws_is_found() {
 /// A dump may hold an offset that is newer than its messages, and not above its last number: the gate cannot detect it.
 #[test]
 fn a_restored_offset_that_is_newer_than_the_messages_is_found() {
-    let scene = Scene {
-        last: 3,
-        offset: 2,
-        ..with(left(1, 0, 0, 0), intake())
-    };
+    let scene = Scene { last: 3, offset: 2, ..with(left(1, 0, 0, 0), intake()) };
     finds("a restored dump", scene, OFFSET);
     finds("a restored dump", scene, PROMISE);
 }
 
 #[test]
 fn a_recover_that_does_not_tell_the_gate_is_found() {
-    for bug in [
-        Bug::RevivedUnannounced,
-        Bug::RevivedUnlowered,
-        Bug::LoweredAfterCommit,
-        Bug::Unlocked,
-    ] {
+    for bug in [Bug::RevivedUnannounced, Bug::RevivedUnlowered, Bug::LoweredAfterCommit, Bug::Unlocked] {
         finds_bug(bug, with(left(2, 0, 1, 1), revived()));
     }
     finds_bug(Bug::SameKey, with(left(1, 0, 1, 2), revived()));
@@ -308,9 +189,6 @@ fn a_recover_that_does_not_tell_the_gate_is_found() {
 /// Without the rule that an offset above the last number is replaced, a queue that was made again is never let in.
 #[test]
 fn a_gate_that_stays_shut_is_found() {
-    let scene = Scene {
-        bug: Some(Bug::ShutForever),
-        ..remade()
-    };
+    let scene = Scene { bug: Some(Bug::ShutForever), ..remade() };
     finds("ShutForever", scene, NOT_STUCK);
 }

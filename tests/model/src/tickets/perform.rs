@@ -57,11 +57,7 @@ impl Scene {
     }
 
     fn insert(&self, state: &mut State, place: usize, want: Want, offset: i8, drawn: Numbers) {
-        let offset = if self.has(Bug::OffsetAfterDraw) {
-            state.offset
-        } else {
-            offset
-        };
+        let offset = if self.has(Bug::OffsetAfterDraw) { state.offset } else { offset };
         let greatest = u8::try_from(drawn.ilog2()).unwrap();
         let is_in = !want.enforce || i8::try_from(greatest).unwrap() <= offset + self.high_water;
         if is_in && want.enforce && greatest > state.greatest {
@@ -169,11 +165,7 @@ impl Scene {
         let own = state.sessions[place];
         let mut refresh = own.refresh.unwrap_or_default();
         let others = |at: usize| {
-            if at == place {
-                0
-            } else {
-                state.sessions[at].registered()
-            }
+            if at == place { 0 } else { state.sessions[at].registered() }
         };
         match self.order.get(usize::from(refresh.readings)) {
             Some(Reading::Last) => refresh.last = state.last,
@@ -225,12 +217,7 @@ impl Scene {
                     if !self.has(Bug::RegisteredLate) {
                         self.register(session, seen, want);
                     }
-                    session.phase = Phase::Draws {
-                        want,
-                        offset,
-                        seen,
-                        drawn: 0,
-                    };
+                    session.phase = Phase::Draws { want, offset, seen, drawn: 0 };
                 }
             }
             Step::Draw(place) => {
@@ -241,13 +228,7 @@ impl Scene {
             }
             Step::Insert(place) => {
                 let session = &mut state.sessions[place];
-                if let Phase::Draws {
-                    want,
-                    offset,
-                    seen,
-                    drawn,
-                } = session.phase
-                {
+                if let Phase::Draws { want, offset, seen, drawn } = session.phase {
                     if self.has(Bug::RegisteredLate) {
                         self.register(session, seen, want);
                     }

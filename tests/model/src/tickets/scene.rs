@@ -83,13 +83,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn start(&self) -> State {
-        State {
-            last: self.last,
-            offset: self.offset,
-            live: self.live,
-            left: self.left,
-            ..State::default()
-        }
+        State { last: self.last, offset: self.offset, live: self.live, left: self.left, ..State::default() }
     }
 
     pub(super) fn has(&self, bug: Bug) -> bool {

@@ -41,12 +41,7 @@ pub(super) enum Phase {
     /// It has read the offset and the last number, and was not refused.
     Looked { want: Want, offset: i8, seen: u8 },
     /// It has registered, and draws.
-    Draws {
-        want: Want,
-        offset: i8,
-        seen: u8,
-        drawn: Numbers,
-    },
+    Draws { want: Want, offset: i8, seen: u8, drawn: Numbers },
     /// It has announced that it puts back a message.
     Announced(u8),
     /// It has lowered the offset for that message.
@@ -121,12 +116,7 @@ impl Session {
 
     /// The transaction ends: new snapshots show what it did. Its locks are released later.
     pub(super) fn end(&mut self, lower: bool) {
-        *self = Self {
-            phase: Phase::Ended { lower },
-            lock: self.lock,
-            keys: self.keys,
-            ..Self::default()
-        };
+        *self = Self { phase: Phase::Ended { lower }, lock: self.lock, keys: self.keys, ..Self::default() };
         self.rest();
     }
 

@@ -86,11 +86,7 @@ impl Scene {
     /// The operations that a transaction may begin.
     fn operations(&self, state: &State, place: usize, steps: &mut Vec<Step>) {
         for enforce in [true, false] {
-            let left = if enforce {
-                state.left.submissions
-            } else {
-                state.left.promises
-            };
+            let left = if enforce { state.left.submissions } else { state.left.promises };
             for &count in self.counts {
                 let want = Want { enforce, count };
                 if left > 0 && self.may_draw(state, want) {
@@ -125,19 +121,11 @@ impl Scene {
         while state.is_refreshing() {
             self.perform(&mut state, Step::Refresh(place));
         }
-        let want = Want {
-            enforce: true,
-            count: 1,
-        };
+        let want = Want { enforce: true, count: 1 };
         if !self.may_draw(&state, want) {
             return false;
         }
-        for step in [
-            Step::Look(place, want),
-            Step::Register(place),
-            Step::Draw(place),
-            Step::Insert(place),
-        ] {
+        for step in [Step::Look(place, want), Step::Register(place), Step::Draw(place), Step::Insert(place)] {
             self.perform(&mut state, step);
         }
         state.sessions[place].inserted != 0
@@ -198,9 +186,7 @@ impl Model for Scene {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(PROMISE, |scene: &Self, state: &State| {
-                state.limited() <= scene.high_water
-            }),
+            Property::always(PROMISE, |scene: &Self, state: &State| state.limited() <= scene.high_water),
             Property::always(OFFSET, |_, state: &State| {
                 let last = i8::try_from(state.last).unwrap();
                 state.offset > last || state.offset <= count(dead(state))

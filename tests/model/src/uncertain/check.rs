@@ -9,21 +9,9 @@ use crate::search::{self, bounds, finds};
 
 /// Two attempts and a hedge, towards a downstream that recognises the id of a request.
 fn sent_twice() -> Scene {
-    let small = Left {
-        submissions: 2,
-        losses: 1,
-        hedges: 1,
-        unsent: 1,
-        cancels: 1,
-        searches: 1,
-        ..Left::default()
-    };
+    let small = Left { submissions: 2, losses: 1, hedges: 1, unsent: 1, cancels: 1, searches: 1, ..Left::default() };
     let usual = Left { ends: 1, ..small };
-    let large = Left {
-        releases: 1,
-        resolutions: 1,
-        ..usual
-    };
+    let large = Left { releases: 1, resolutions: 1, ..usual };
     Scene {
         name: "sent twice",
         attempts: 2,
@@ -48,15 +36,8 @@ fn sent_once() -> Scene {
         resolutions: 1,
         ..Left::default()
     };
-    let usual = Left {
-        submissions: 3,
-        ..small
-    };
-    let large = Left {
-        ends: 2,
-        losses: 2,
-        ..usual
-    };
+    let usual = Left { submissions: 3, ..small };
+    let large = Left { ends: 2, losses: 2, ..usual };
     Scene {
         name: "sent once",
         attempts: 1,
@@ -69,41 +50,15 @@ fn sent_once() -> Scene {
 
 /// As [`sent_once`], because of its semantics; the caller repeats under its key, at any time.
 fn sent_at_most_once() -> Scene {
-    Scene {
-        name: "sent at most once",
-        attempts: 2,
-        at_most_once: true,
-        renews: false,
-        ..sent_once()
-    }
+    Scene { name: "sent at most once", attempts: 2, at_most_once: true, renews: false, ..sent_once() }
 }
 
 /// A key whose window passes, also more than once, and requests that are redriven meanwhile.
 fn aged() -> Scene {
-    let small = Left {
-        submissions: 2,
-        losses: 1,
-        ends: 1,
-        searches: 1,
-        redrives: 1,
-        windows: 1,
-        ..Left::default()
-    };
-    let usual = Left {
-        cancels: 1,
-        windows: 2,
-        ..small
-    };
-    let large = Left {
-        submissions: 3,
-        ..usual
-    };
-    Scene {
-        name: "aged",
-        renews: false,
-        left: bounds(small, usual, large),
-        ..sent_once()
-    }
+    let small = Left { submissions: 2, losses: 1, ends: 1, searches: 1, redrives: 1, windows: 1, ..Left::default() };
+    let usual = Left { cancels: 1, windows: 2, ..small };
+    let large = Left { submissions: 3, ..usual };
+    Scene { name: "aged", renews: false, left: bounds(small, usual, large), ..sent_once() }
 }
 
 /// Requests that an operator redrives, whatever has come of them.
@@ -120,37 +75,15 @@ fn redriven() -> Scene {
     };
     let usual = Left { cancels: 1, ..small };
     let large = Left { unsent: 1, ..usual };
-    Scene {
-        name: "redriven",
-        attempts: 1,
-        left: bounds(small, usual, large),
-        ..sent_twice()
-    }
+    Scene { name: "redriven", attempts: 1, left: bounds(small, usual, large), ..sent_twice() }
 }
 
 /// An operator, or the downstream, who says of a request that it was not executed and will not be, and is wrong.
 fn lied() -> Scene {
-    let small = Left {
-        submissions: 2,
-        losses: 1,
-        ends: 1,
-        searches: 1,
-        resolutions: 1,
-        lies: 1,
-        ..Left::default()
-    };
+    let small = Left { submissions: 2, losses: 1, ends: 1, searches: 1, resolutions: 1, lies: 1, ..Left::default() };
     let usual = Left { redrives: 1, ..small };
-    let large = Left {
-        cancels: 1,
-        windows: 1,
-        ..usual
-    };
-    Scene {
-        name: "lied",
-        renews: false,
-        left: bounds(small, usual, large),
-        ..sent_once()
-    }
+    let large = Left { cancels: 1, windows: 1, ..usual };
+    Scene { name: "lied", renews: false, left: bounds(small, usual, large), ..sent_once() }
 }
 
 fn every_state(scene: Scene) {
@@ -180,10 +113,7 @@ fn a_redrive_repeats_what_was_not_executed() {
     every_state(Scene {
         name: "redriven, and not recognised",
         recognises: false,
-        left: Left {
-            redrives: 1,
-            ..redriven().left
-        },
+        left: Left { redrives: 1, ..redriven().left },
         ..redriven()
     });
 }
@@ -195,10 +125,7 @@ fn a_lie_may_lead_to_a_second_execution() {
 
 /// Breaks the model, and expects a property to be violated.
 fn finds_bug(bug: Bug, scene: Scene, property: &'static str) {
-    let scene = Scene {
-        bug: Some(bug),
-        ..scene
-    };
+    let scene = Scene { bug: Some(bug), ..scene };
     finds(&format!("{bug:?}"), scene, property);
 }
 
@@ -218,19 +145,8 @@ fn a_key_that_does_not_stand_is_found() {
 
 #[test]
 fn a_cancel_that_is_forgotten_is_found() {
-    let scene = Scene {
-        left: Left {
-            releases: 1,
-            ..sent_twice().left
-        },
-        ..sent_twice()
-    };
-    let bugs = [
-        Bug::RetryForgetsCancel,
-        Bug::LossForgetsCancel,
-        Bug::ReleaseForgetsCancel,
-        Bug::HedgeForgetsCancel,
-    ];
+    let scene = Scene { left: Left { releases: 1, ..sent_twice().left }, ..sent_twice() };
+    let bugs = [Bug::RetryForgetsCancel, Bug::LossForgetsCancel, Bug::ReleaseForgetsCancel, Bug::HedgeForgetsCancel];
     finds_bugs(&bugs, scene, NOT_BEGUN);
     finds_bug(Bug::ClaimLeavesCancelled, sent_twice(), ENDS);
 }

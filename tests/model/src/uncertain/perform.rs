@@ -13,11 +13,7 @@ impl Scene {
             Status::Absent => false,
             Status::Completed => !key.aged,
             Status::Failed => {
-                let aged = if self.has(Bug::WindowFromAcceptance) {
-                    key.aged
-                } else {
-                    request.aged
-                };
+                let aged = if self.has(Bug::WindowFromAcceptance) { key.aged } else { request.aged };
                 request.executed() != Executed::No && !aged && !self.has(Bug::KeyFreedAtEnd)
             }
             _ => !(key.aged && self.has(Bug::WindowOverLive)),
@@ -49,11 +45,8 @@ impl Scene {
     }
 
     fn insert(state: &mut State, id: usize) -> &mut Request {
-        state.requests[id] = Request {
-            status: Status::Processing,
-            send_id: u8::try_from(id).unwrap(),
-            ..Request::default()
-        };
+        state.requests[id] =
+            Request { status: Status::Processing, send_id: u8::try_from(id).unwrap(), ..Request::default() };
         &mut state.requests[id]
     }
 
@@ -135,20 +128,13 @@ impl Scene {
             Answer::Response => state.requests[id].status = Status::Completed,
             Answer::Receipt => {
                 let responded = state.responded & (1 << state.requests[id].send_id) != 0;
-                state.requests[id].status = if responded {
-                    Status::Completed
-                } else {
-                    Status::ReceiptReceived
-                };
+                state.requests[id].status = if responded { Status::Completed } else { Status::ReceiptReceived };
             }
             Answer::Refusal => self.refuse(state, id, attempt),
             Answer::Unsent | Answer::Nothing => self.retry(state, id, answer == Answer::Nothing),
         }
         if counts && self.has(Bug::SettleCountsTwice) {
-            state.requests[id].attempts[place] = Attempt {
-                hold: Hold::Listed,
-                ..attempt
-            };
+            state.requests[id].attempts[place] = Attempt { hold: Hold::Listed, ..attempt };
         }
     }
 
@@ -358,11 +344,7 @@ impl State {
     /// What the key was used for does not count any more if all of it has ended and its window is over.
     fn forget_past(&mut self) {
         let key_aged = self.key.is_some_and(|key| key.aged);
-        let counted = || {
-            self.requests()
-                .map(|(_, request)| request)
-                .filter(|request| !request.is_past)
-        };
+        let counted = || self.requests().map(|(_, request)| request).filter(|request| !request.is_past);
         let is_free = |request: &Request| request.has_ended() && request.executed() == Executed::No;
         let is_over = |request: &Request| match request.status {
             Status::Completed => key_aged,

@@ -62,10 +62,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn start(&self) -> State {
-        State {
-            left: self.left,
-            ..State::default()
-        }
+        State { left: self.left, ..State::default() }
     }
 
     pub(super) fn has(&self, bug: Bug) -> bool {

@@ -116,10 +116,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn is_live(&self) -> bool {
-        matches!(
-            self.status,
-            Status::Processing | Status::InFlight | Status::ReceiptReceived
-        )
+        matches!(self.status, Status::Processing | Status::InFlight | Status::ReceiptReceived)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -228,8 +225,6 @@ impl State {
     }
 
     pub(super) fn free_place(&self) -> Option<usize> {
-        self.requests
-            .iter()
-            .position(|request| request.status == Status::Absent)
+        self.requests.iter().position(|request| request.status == Status::Absent)
     }
 }

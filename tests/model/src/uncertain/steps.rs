@@ -170,10 +170,7 @@ impl Scene {
         let left = state.left;
         if left.searches > 0 && request.is_unresolved() && request.redriven_as.is_none() {
             let is_executed = state.executed & (1 << request.send_id) != 0;
-            steps.push(Step::Search(
-                id,
-                if is_executed { Finding::Executed } else { Finding::Never },
-            ));
+            steps.push(Step::Search(id, if is_executed { Finding::Executed } else { Finding::Never }));
             if left.lies > 0 {
                 steps.push(Step::Search(id, Finding::FalseNever));
             }
@@ -217,10 +214,7 @@ fn answers(attempt: &Attempt) -> Vec<Answer> {
     if attempt.has(Call::Refused) {
         answers.push(Answer::Refusal);
     }
-    let is_unsent = attempt
-        .calls
-        .iter()
-        .all(|call| matches!(call, Call::Idle | Call::Unsent));
+    let is_unsent = attempt.calls.iter().all(|call| matches!(call, Call::Idle | Call::Unsent));
     answers.push(if is_unsent { Answer::Unsent } else { Answer::Nothing });
     answers
 }
@@ -252,9 +246,7 @@ fn is_retryable_right(state: &State) -> bool {
 fn is_answer_known(state: &State) -> bool {
     state.requests().all(|(_, request)| {
         let responded = state.responded & (1 << request.send_id) != 0;
-        request
-            .outcome
-            .is_none_or(|outcome| !responded || outcome.executed == Executed::Yes)
+        request.outcome.is_none_or(|outcome| !responded || outcome.executed == Executed::Yes)
     })
 }
 
@@ -295,19 +287,17 @@ impl Model for Scene {
             Property::always(NOT_BEGUN, |_, state: &State| !state.begun_late),
             Property::always(EVIDENCE, |_, state: &State| is_answer_known(state)),
             Property::always(ENDS, Self::goes_on),
-            Property::sometimes(
-                "sometimes a key stands for an unresolved request",
-                |scene: &Self, state: &State| !scene.is_key_free(state) && state.requests[0].is_unresolved(),
-            ),
+            Property::sometimes("sometimes a key stands for an unresolved request", |scene: &Self, state: &State| {
+                !scene.is_key_free(state) && state.requests[0].is_unresolved()
+            }),
             Property::sometimes("sometimes a second request completes", |_, state: &State| {
                 state.requests[1].status == Status::Completed
             }),
         ];
         if self.left.lies > 0 {
-            properties.push(Property::sometimes(
-                "sometimes a lie leads to a second execution",
-                |_, state: &State| state.executions > 1,
-            ));
+            properties.push(Property::sometimes("sometimes a lie leads to a second execution", |_, state: &State| {
+                state.executions > 1
+            }));
         }
         properties
     }

@@ -78,10 +78,7 @@ pub async fn check(chain: &Chain, expected: &Expected, blocks: RangeInclusive<u6
                 return Err(CheckError::Changed(*number));
             }
             parent = Some(body.hash);
-            let of_ours = body
-                .transactions
-                .into_iter()
-                .filter(|transaction| ours.contains(&transaction.from));
+            let of_ours = body.transactions.into_iter().filter(|transaction| ours.contains(&transaction.from));
             found.extend(of_ours.map(|transaction| (*number, transaction)));
         }
         let hashes: Vec<B256> = found.iter().map(|(_, transaction)| transaction.hash).collect();

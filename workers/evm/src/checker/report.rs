@@ -41,14 +41,7 @@ pub struct WalletLine {
 
 impl WalletLine {
     pub(super) fn new(wallet: &ExpectedWallet, first: u64) -> Self {
-        Self {
-            name: wallet.name.clone(),
-            first,
-            mined: 0,
-            reverted: 0,
-            fillers: 0,
-            open: 0,
-        }
+        Self { name: wallet.name.clone(), first, mined: 0, reverted: 0, fillers: 0, open: 0 }
     }
 
     pub(super) fn count(&mut self, transaction: &OnChain) {
@@ -147,11 +140,7 @@ impl fmt::Display for Report {
                 line.name, line.first, line.mined, line.reverted, line.fillers, line.open
             )?;
         }
-        writeln!(
-            f,
-            "{} requests, {} successful transactions of them",
-            self.requests, self.sent
-        )?;
+        writeln!(f, "{} requests, {} successful transactions of them", self.requests, self.sent)?;
         for violation in &self.violations {
             writeln!(f, "VIOLATION: {violation}")?;
         }

@@ -61,10 +61,7 @@ impl Endpoints {
         let found: Option<T> = calls[1].parse(&answers.remove(1)?)?;
         let head: u64 = calls[0].parse::<U64>(&answers.remove(0)?)?.to();
         if found.is_none() && head < reached {
-            return Err(RpcError::Behind {
-                endpoint: endpoint.name.clone(),
-                block: reached,
-            });
+            return Err(RpcError::Behind { endpoint: endpoint.name.clone(), block: reached });
         }
         Ok(found)
     }
@@ -97,12 +94,7 @@ impl Chain {
         params: impl Serialize,
     ) -> Vec<Result<T, RpcError>> {
         let call = RpcCall::new(method, params);
-        join_all(
-            self.endpoints
-                .of_chain()
-                .map(|endpoint| self.endpoints.ask(endpoint, &call)),
-        )
-        .await
+        join_all(self.endpoints.of_chain().map(|endpoint| self.endpoints.ask(endpoint, &call))).await
     }
 
     /// Searches every endpoint for what `method` answers with, or with `null` where it is absent.
@@ -120,11 +112,8 @@ impl Chain {
         reached: u64,
     ) -> Result<Option<T>, RpcError> {
         let calls = [RpcCall::new("eth_blockNumber", ()), RpcCall::new(method, params)];
-        let mut answers: FuturesUnordered<_> = self
-            .endpoints
-            .of_chain()
-            .map(|endpoint| self.endpoints.find_on(endpoint, &calls, reached))
-            .collect();
+        let mut answers: FuturesUnordered<_> =
+            self.endpoints.of_chain().map(|endpoint| self.endpoints.find_on(endpoint, &calls, reached)).collect();
         let mut absent = false;
         let mut unanswered = RpcError::NoEndpoint(self.id());
         let mut behind = None;
@@ -190,10 +179,7 @@ impl Chain {
     ///
     /// When no endpoint answers, or none has a receipt and one is refused.
     pub async fn receipts(&self, of: &[B256]) -> Result<Vec<Option<TransactionReceipt>>, RpcError> {
-        let calls: Vec<_> = of
-            .iter()
-            .map(|hash| RpcCall::new("eth_getTransactionReceipt", (hash,)))
-            .collect();
+        let calls: Vec<_> = of.iter().map(|hash| RpcCall::new("eth_getTransactionReceipt", (hash,))).collect();
         let mut refused = None;
         let mut receipts = Vec::new();
         for (call, answer) in calls.iter().zip(self.batch(&calls).await?) {
@@ -236,9 +222,6 @@ impl Chain {
     ///
     /// When the contract reverts, the sender cannot pay, or no endpoint answers.
     pub async fn estimate_gas(&self, call: &CallRequest) -> Result<u64, CallError> {
-        Ok(self
-            .read::<U64>("eth_estimateGas", (call, BlockNumberOrTag::Latest))
-            .await?
-            .to())
+        Ok(self.read::<U64>("eth_estimateGas", (call, BlockNumberOrTag::Latest)).await?.to())
     }
 }

@@ -26,11 +26,7 @@ pub struct FeeBounds {
 impl Default for FeeBounds {
     /// From one wei to 1,000 gwei.
     fn default() -> FeeBounds {
-        FeeBounds {
-            floor: 1,
-            cap: 1_000_000_000_000,
-            tip: None,
-        }
+        FeeBounds { floor: 1, cap: 1_000_000_000_000, tip: None }
     }
 }
 
@@ -52,12 +48,7 @@ impl FeeBounds {
     fn fees(&self, base_fee: u128, tip: u128, block: u64) -> Fees {
         let within = |fee: u128| fee.max(self.floor).min(self.cap);
         let tip = within(tip);
-        Fees {
-            max_fee: within(base_fee.saturating_mul(2).saturating_add(tip)),
-            tip,
-            base_fee,
-            block,
-        }
+        Fees { max_fee: within(base_fee.saturating_mul(2).saturating_add(tip)), tip, base_fee, block }
     }
 }
 
@@ -72,10 +63,7 @@ impl Chain {
     /// The same chain, whose suggestions keep these bounds.
     #[must_use]
     pub fn with_fee_bounds(mut self, bounds: FeeBounds) -> Chain {
-        self.fees = std::sync::Arc::new(FeeSource {
-            bounds,
-            last: Mutex::default(),
-        });
+        self.fees = std::sync::Arc::new(FeeSource { bounds, last: Mutex::default() });
         self
     }
 

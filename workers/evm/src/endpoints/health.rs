@@ -62,11 +62,7 @@ impl Endpoint {
 
     /// Counts an error for the figures.
     pub(super) fn count(&self, error: &RpcError) {
-        let class = if error.is_unreachable() {
-            "no_answer"
-        } else {
-            error.class().name()
-        };
+        let class = if error.is_unreachable() { "no_answer" } else { error.class().name() };
         metrics::counter!("evm_endpoint_errors_total", "endpoint" => self.name.clone(), "class" => class).increment(1);
     }
 }
@@ -80,10 +76,7 @@ impl Endpoints {
     async fn survey_one(&self, endpoint: &Endpoint) {
         let calls = [RpcCall::new("eth_chainId", ()), RpcCall::new("eth_blockNumber", ())];
         let answers = self.post(endpoint, &calls).await.and_then(|answers| {
-            let numbers = calls
-                .iter()
-                .zip(answers)
-                .map(|(call, answer)| Ok(call.parse::<U64>(&answer?)?.to()));
+            let numbers = calls.iter().zip(answers).map(|(call, answer)| Ok(call.parse::<U64>(&answer?)?.to()));
             numbers.collect::<Result<Vec<u64>, RpcError>>()
         });
         match answers.as_deref() {
@@ -91,18 +84,10 @@ impl Endpoints {
                 let before = endpoint.health.chain_id.swap(chain_id, Relaxed);
                 if chain_id != self.chain_id && before != chain_id {
                     let (endpoint, wanted) = (&endpoint.name, self.chain_id);
-                    tracing::error!(
-                        endpoint,
-                        chain_id,
-                        wanted,
-                        "an endpoint is of another chain: it is not used"
-                    );
+                    tracing::error!(endpoint, chain_id, wanted, "an endpoint is of another chain: it is not used");
                 }
                 endpoint.health.head.store(head, Relaxed);
-                let labels = [
-                    ("chain", self.chain_id.to_string()),
-                    ("endpoint", endpoint.name.clone()),
-                ];
+                let labels = [("chain", self.chain_id.to_string()), ("endpoint", endpoint.name.clone())];
                 metrics::gauge!("evm_head", &labels).set(head as f64);
             }
             Ok(_) => {}
@@ -121,10 +106,7 @@ impl Endpoints {
     pub(super) fn of_chain(&self) -> impl Iterator<Item = &Endpoint> {
         let head = self.head();
         let of_chain = |endpoint: &&Endpoint| endpoint.health.chain_id.load(Relaxed) == self.chain_id;
-        self.list
-            .iter()
-            .filter(of_chain)
-            .filter(move |endpoint| endpoint.reaches(head))
+        self.list.iter().filter(of_chain).filter(move |endpoint| endpoint.reaches(head))
     }
 
     /// The healthy endpoints that have about the newest block.
@@ -135,27 +117,17 @@ impl Endpoints {
 
     /// The newest block that the last survey found.
     pub(super) fn head(&self) -> u64 {
-        self.healthy()
-            .map(|endpoint| endpoint.health.head.load(Relaxed))
-            .max()
-            .unwrap_or(0)
+        self.healthy().map(|endpoint| endpoint.health.head.load(Relaxed)).max().unwrap_or(0)
     }
 
     /// Fails if every endpoint that has answered is of another chain.
     pub(super) fn of_this_chain(&self) -> Result<(), ChainError> {
         let chain = self.chain_id;
-        let answered = self
-            .list
-            .iter()
-            .map(|endpoint| (endpoint, endpoint.health.chain_id.load(Relaxed)));
+        let answered = self.list.iter().map(|endpoint| (endpoint, endpoint.health.chain_id.load(Relaxed)));
         let answered: Vec<_> = answered.filter(|(_, found)| *found != 0).collect();
         match answered.first() {
             Some((endpoint, found)) if answered.iter().all(|(_, found)| *found != chain) => {
-                Err(ChainError::WrongChain {
-                    chain,
-                    endpoint: endpoint.name.clone(),
-                    found: *found,
-                })
+                Err(ChainError::WrongChain { chain, endpoint: endpoint.name.clone(), found: *found })
             }
             _ => Ok(()),
         }

@@ -42,10 +42,7 @@ impl Chain {
 
     async fn give(&self, endpoint: &Endpoint, call: &RpcCall) -> SendAnswer {
         match self.endpoints.ask::<B256>(endpoint, call).await {
-            Ok(_) => SendAnswer {
-                class: Class::Accepted,
-                message: String::new(),
-            },
+            Ok(_) => SendAnswer { class: Class::Accepted, message: String::new() },
             Err(error) => SendAnswer::refused(&error),
         }
     }
@@ -61,17 +58,11 @@ fn send(raw: &Bytes) -> RpcCall {
 
 impl SendAnswer {
     fn refused(error: &RpcError) -> SendAnswer {
-        SendAnswer {
-            class: error.class(),
-            message: error.to_string(),
-        }
+        SendAnswer { class: error.class(), message: error.to_string() }
     }
 
     /// Whether the answer is about the endpoint rather than the bytes.
     fn is_of_endpoint(&self) -> bool {
-        matches!(
-            self.class,
-            Class::Unknown | Class::Limited | Class::WrongChain | Class::NoMethod
-        )
+        matches!(self.class, Class::Unknown | Class::Limited | Class::WrongChain | Class::NoMethod)
     }
 }

@@ -42,10 +42,8 @@ impl Keeper {
         }
         let cap = self.chain.fee_bounds().cap;
         let fees = self.suggested(view).await?;
-        let raised: Vec<_> = slots
-            .iter()
-            .filter_map(|slot| Some((*slot, raised(slot.max_fee, slot.tip, fees, cap)?)))
-            .collect();
+        let raised: Vec<_> =
+            slots.iter().filter_map(|slot| Some((*slot, raised(slot.max_fee, slot.tip, fees, cap)?))).collect();
         if raised.len() < slots.len() {
             let (wallet, slots) = (&self.name, slots.len() - raised.len());
             tracing::error!(
@@ -58,16 +56,11 @@ impl Keeper {
         let nonces: Vec<_> = raised.iter().map(|(slot, _)| slot.nonce).collect();
         let newest = self.store.newest_raw(self.wallet, &nonces).await?;
         let mut versions = Vec::new();
-        for ((slot, (max_fee, tip)), (_, _, raw)) in raised
-            .iter()
-            .filter(|(slot, _)| newest.iter().any(|(nonce, ..)| *nonce == slot.nonce))
-            .zip(&newest)
+        for ((slot, (max_fee, tip)), (_, _, raw)) in
+            raised.iter().filter(|(slot, _)| newest.iter().any(|(nonce, ..)| *nonce == slot.nonce)).zip(&newest)
         {
-            let transaction = TxEip1559 {
-                max_fee_per_gas: *max_fee,
-                max_priority_fee_per_gas: *tip,
-                ..decoded(slot.nonce, raw)?
-            };
+            let transaction =
+                TxEip1559 { max_fee_per_gas: *max_fee, max_priority_fee_per_gas: *tip, ..decoded(slot.nonce, raw)? };
             versions.push(self.version(slot, slot.is_filler, transaction).await?);
         }
         let stored = self.store_and_send(epoch, &versions).await?;
@@ -80,10 +73,7 @@ impl Keeper {
     pub(super) async fn suggested(&self, view: &View) -> Result<Fees, KeeperError> {
         let fees = self.chain.suggested_fees().await?;
         let max_fee = view.base_fee.saturating_mul(2).saturating_add(fees.tip);
-        Ok(Fees {
-            max_fee: fees.max_fee.max(max_fee.min(self.chain.fee_bounds().cap)),
-            ..fees
-        })
+        Ok(Fees { max_fee: fees.max_fee.max(max_fee.min(self.chain.fee_bounds().cap)), ..fees })
     }
 
     /// Whether the lowest transaction is in a pool for too long, while blocks are made.
@@ -96,9 +86,7 @@ impl Keeper {
             memory.stuck = None;
             return false;
         };
-        let known = memory
-            .stuck
-            .filter(|stuck| (stuck.nonce, stuck.n) == (slot.nonce, slot.n));
+        let known = memory.stuck.filter(|stuck| (stuck.nonce, stuck.n) == (slot.nonce, slot.n));
         let stuck = *memory.stuck.insert(known.unwrap_or(Stuck {
             nonce: slot.nonce,
             n: slot.n,
@@ -118,15 +106,7 @@ impl Keeper {
     ) -> Result<Version, KeeperError> {
         let (max_fee, tip) = (transaction.max_fee_per_gas, transaction.max_priority_fee_per_gas);
         let (hash, raw) = self.sign(transaction).await?;
-        Ok(Version {
-            nonce: slot.nonce,
-            n: slot.n + 1,
-            is_filler,
-            hash,
-            raw,
-            max_fee,
-            tip,
-        })
+        Ok(Version { nonce: slot.nonce, n: slot.n + 1, is_filler, hash, raw, max_fee, tip })
     }
 
     /// Stores versions, and sends what was stored. Returns how many were.
@@ -164,12 +144,7 @@ mod tests {
     use super::*;
 
     fn suggested(max_fee: u128, tip: u128) -> Fees {
-        Fees {
-            max_fee,
-            tip,
-            base_fee: 1,
-            block: 1,
-        }
+        Fees { max_fee, tip, base_fee: 1, block: 1 }
     }
 
     #[test]
@@ -183,11 +158,7 @@ mod tests {
     #[test]
     fn no_fee_passes_the_cap_and_no_smaller_step_is_taken() {
         assert_eq!(raised(80, 8, suggested(300, 20), 90), Some((90, 20)));
-        assert_eq!(
-            raised(80, 8, suggested(300, 95), 90),
-            Some((90, 90)),
-            "the tip is part of the fee"
-        );
+        assert_eq!(raised(80, 8, suggested(300, 95), 90), Some((90, 90)), "the tip is part of the fee");
         assert_eq!(raised(80, 8, suggested(300, 20), 89), None);
         assert_eq!(raised(u128::MAX, 8, suggested(0, 0), u128::MAX - 1), None);
     }

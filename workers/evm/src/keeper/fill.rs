@@ -25,10 +25,7 @@ impl Keeper {
             Err(CallError::Rpc(error)) => return Err(error.into()),
             Err(CallError::Reverted(_)) => {
                 let wallet = &self.name;
-                tracing::error!(
-                    wallet,
-                    "nonces cannot be used up: the wallet's account refuses empty transactions"
-                );
+                tracing::error!(wallet, "nonces cannot be used up: the wallet's account refuses empty transactions");
                 return Ok(());
             }
         };
@@ -52,11 +49,7 @@ impl Keeper {
         }
         let filled = self.store_and_send(epoch, &versions).await?;
         if filled > 0 {
-            tracing::info!(
-                wallet = self.name,
-                filled,
-                "nonces of requests that have ended are used up"
-            );
+            tracing::info!(wallet = self.name, filled, "nonces of requests that have ended are used up");
         }
         Ok(())
     }

@@ -32,11 +32,7 @@ pub struct Funds {
 
 impl Default for Funds {
     fn default() -> Self {
-        Self {
-            rate: 20,
-            gas_limit: 500_000,
-            token: None,
-        }
+        Self { rate: 20, gas_limit: 500_000, token: None }
     }
 }
 
@@ -80,9 +76,7 @@ impl Standing {
     #[must_use]
     pub fn requests_left(&self) -> U256 {
         let by = |balance: U256, price: U256| balance.checked_div(price).unwrap_or(U256::MAX);
-        let tokens = self
-            .token
-            .map(|token| by(token.balance.min(token.allowance), token.price));
+        let tokens = self.token.map(|token| by(token.balance.min(token.allowance), token.price));
         by(self.native, self.gas_price).min(tokens.unwrap_or(U256::MAX))
     }
 
@@ -92,10 +86,7 @@ impl Standing {
         let needed = |price: U256| price.saturating_mul(U256::from(self.transactions));
         let (transactions, native) = (self.transactions, needed(self.gas_price));
         if self.native < native {
-            return Some(format!(
-                "gas: it has {} wei and needs {native} for {transactions} transactions",
-                self.native
-            ));
+            return Some(format!("gas: it has {} wei and needs {native} for {transactions} transactions", self.native));
         }
         let token = self.token?;
         let tokens = needed(token.price);
@@ -129,13 +120,7 @@ pub(crate) async fn standing(
         Some(funds) => {
             let of_token = |input: Vec<u8>| CallRequest::default().to(funds.token).input(Bytes::from(input).into());
             let balance = of_token(balanceOfCall { owner }.abi_encode());
-            let allowance = of_token(
-                allowanceCall {
-                    owner,
-                    spender: funds.spender,
-                }
-                .abi_encode(),
-            );
+            let allowance = of_token(allowanceCall { owner, spender: funds.spender }.abi_encode());
             let prices = try_join_all(funds.prices.iter().map(|price| number(chain, price))).await?;
             Some(TokenStanding {
                 balance: number(chain, &balance).await?,
@@ -154,15 +139,10 @@ pub(crate) async fn standing(
 
 /// The number that a contract returns.
 async fn number(chain: &Chain, call: &CallRequest) -> Result<U256, RpcError> {
-    let unexpected = |cause: &str| RpcError::Unexpected {
-        method: "eth_call",
-        cause: cause.to_owned(),
-    };
+    let unexpected = |cause: &str| RpcError::Unexpected { method: "eth_call", cause: cause.to_owned() };
     match chain.call(call, BlockNumberOrTag::Latest).await {
         Ok(data) if data.len() >= 32 => Ok(U256::from_be_slice(&data[..32])),
-        Ok(_) => Err(unexpected(
-            "a balance or a price is no number: correct the contract's address",
-        )),
+        Ok(_) => Err(unexpected("a balance or a price is no number: correct the contract's address")),
         Err(CallError::Reverted(_)) => Err(unexpected("the call for a balance or a price reverts")),
         Err(CallError::Rpc(error)) => Err(error),
     }
@@ -178,14 +158,7 @@ impl Keeper {
         }
         let wallet = &view.wallet;
         let funds = &self.options.funds;
-        let standing = standing(
-            &self.chain,
-            self.address(),
-            wallet.in_flight_max,
-            wallet.gas_limit,
-            funds,
-        )
-        .await?;
+        let standing = standing(&self.chain, self.address(), wallet.in_flight_max, wallet.gas_limit, funds).await?;
         metrics::balance(&self.name, "native", standing.native);
         if let Some(token) = standing.token {
             metrics::balance(&self.name, "token", token.balance);

@@ -41,10 +41,7 @@ impl Keeper {
         // The view's count is older than its transactions: it says nothing of what was sent in between.
         let mut last = None;
         while lacks(view.pending) {
-            let missing = self
-                .chain
-                .transaction_count(self.address(), BlockNumberOrTag::Pending)
-                .await?;
+            let missing = self.chain.transaction_count(self.address(), BlockNumberOrTag::Pending).await?;
             if last >= Some(missing) || !lacks(missing) {
                 break;
             }

@@ -26,15 +26,10 @@ impl Keeper {
             return Ok(());
         }
         let receipts = self.chain.receipts(&hashes).await?;
-        let found: HashMap<_, _> = hashes
-            .iter()
-            .zip(&receipts)
-            .filter_map(|(hash, receipt)| Some((*hash, receipt.as_ref()?)))
-            .collect();
+        let found: HashMap<_, _> =
+            hashes.iter().zip(&receipts).filter_map(|(hash, receipt)| Some((*hash, receipt.as_ref()?))).collect();
         self.note(found.values().copied()).await?;
-        let missing = used
-            .into_iter()
-            .find(|slot| !slot.hashes.iter().any(|hash| found.contains_key(hash)));
+        let missing = used.into_iter().find(|slot| !slot.hashes.iter().any(|hash| found.contains_key(hash)));
         match missing {
             Some(slot) => self.look_for(epoch, view, slot).await,
             None => Ok(()),
@@ -57,10 +52,7 @@ impl Keeper {
     /// when one that was final is gone.
     async fn settle(&self, epoch: i64, view: &View) -> Result<(), KeeperError> {
         let settled = view.wallet.settled_nonce;
-        let unsettled = self
-            .store
-            .unsettled(self.wallet, settled, view.finalized, FINAL_MAX)
-            .await?;
+        let unsettled = self.store.unsettled(self.wallet, settled, view.finalized, FINAL_MAX).await?;
         if unsettled.iter().all(|transaction| transaction.is_settled) {
             return Ok(());
         }
@@ -85,18 +77,13 @@ impl Keeper {
                     );
                     return self.take_out(epoch, &cause).await;
                 }
-                self.store
-                    .reopen(self.wallet, epoch, transaction.nonce, view.head)
-                    .await?;
+                self.store.reopen(self.wallet, epoch, transaction.nonce, view.head).await?;
                 self.memory().open_from = Some(transaction.nonce);
                 break;
             }
         }
         if !finals.is_empty() {
-            self.store
-                .settle(self.wallet, epoch, &finals)
-                .await?
-                .ok_or(KeeperError::Superseded)?;
+            self.store.settle(self.wallet, epoch, &finals).await?.ok_or(KeeperError::Superseded)?;
         }
         Ok(())
     }

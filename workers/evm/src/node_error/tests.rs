@@ -75,32 +75,14 @@ fn a_revert_returns_the_data_of_the_contract() {
     let data = |error: Value| serde_json::from_value::<NodeError>(error).unwrap().revert_data();
     let bytes = Some(Bytes::from_static(&[0xd9, 0x3c, 0x06, 0x65]));
     let message = "execution reverted";
-    assert_eq!(
-        data(json!({ "code": 3, "message": message, "data": "0xd93c0665" })),
-        bytes
-    );
-    assert_eq!(
-        data(json!({ "code": -32000, "message": message, "data": { "data": "0xd93c0665" } })),
-        bytes
-    );
-    assert_eq!(
-        data(json!({ "code": -32015, "message": "VM execution error.", "data": "Reverted 0xd93c0665" })),
-        bytes
-    );
+    assert_eq!(data(json!({ "code": 3, "message": message, "data": "0xd93c0665" })), bytes);
+    assert_eq!(data(json!({ "code": -32000, "message": message, "data": { "data": "0xd93c0665" } })), bytes);
+    assert_eq!(data(json!({ "code": -32015, "message": "VM execution error.", "data": "Reverted 0xd93c0665" })), bytes);
     let with_number = r#"{"code": 3, "message": "execution reverted", "data": {"gas": 1e400, "data": "0xd93c0665"}}"#;
     let error: NodeError = serde_json::from_str(with_number).unwrap();
     assert_eq!(error.revert_data(), bytes);
-    assert_eq!(
-        data(json!({ "code": 3, "message": "execution reverted: custom error 0xd93c0665: 0x7" })),
-        bytes
-    );
-    assert_eq!(
-        data(json!({ "code": 3, "message": message, "data": "0x" })),
-        Some(Bytes::new())
-    );
+    assert_eq!(data(json!({ "code": 3, "message": "execution reverted: custom error 0xd93c0665: 0x7" })), bytes);
+    assert_eq!(data(json!({ "code": 3, "message": message, "data": "0x" })), Some(Bytes::new()));
     assert_eq!(data(json!({ "code": 3, "message": message })), Some(Bytes::new()));
-    assert_eq!(
-        data(json!({ "code": -32000, "message": "nonce too low", "data": "0xd93c0665" })),
-        None
-    );
+    assert_eq!(data(json!({ "code": -32000, "message": "nonce too low", "data": "0xd93c0665" })), None);
 }

@@ -46,12 +46,7 @@ pub struct ResyncOptions {
 
 impl Default for ResyncOptions {
     fn default() -> Self {
-        Self {
-            quiet: Duration::from_secs(30),
-            patience: Duration::from_secs(300),
-            lost_depth: 20,
-            lost_quorum: 1,
-        }
+        Self { quiet: Duration::from_secs(30), patience: Duration::from_secs(300), lost_depth: 20, lost_quorum: 1 }
     }
 }
 
@@ -98,18 +93,9 @@ impl fmt::Display for Finding {
             Self::Adopted(Some(request)) => write!(f, "adopted: the transaction of request {request}"),
             Self::Adopted(None) => write!(f, "adopted: a transaction of no request that is known"),
             Self::Lost => write!(f, "lost: a foreign transaction has it; the request gets another nonce"),
-            Self::Reopened => write!(
-                f,
-                "gone: it was final, and the chain has it no more; the nonce is used up again"
-            ),
-            Self::NotFinal => write!(
-                f,
-                "a foreign transaction has it, in a block that is not final: try again later"
-            ),
-            Self::Unproven => write!(
-                f,
-                "the endpoints do not show what has used it: try again with other endpoints"
-            ),
+            Self::Reopened => write!(f, "gone: it was final, and the chain has it no more; the nonce is used up again"),
+            Self::NotFinal => write!(f, "a foreign transaction has it, in a block that is not final: try again later"),
+            Self::Unproven => write!(f, "the endpoints do not show what has used it: try again with other endpoints"),
         }
     }
 }
@@ -144,14 +130,7 @@ pub async fn resync(
         return Err(OperationError::InUse(name.to_owned()));
     };
     let latest = wait_for_quiet(chain, &wallet, options).await?;
-    let work = Work {
-        chain,
-        store,
-        wallet: &wallet,
-        calls,
-        options,
-        finalized: finalized(chain, options).await?,
-    };
+    let work = Work { chain, store, wallet: &wallet, calls, options, finalized: finalized(chain, options).await? };
     let mut found = work.final_and_gone().await?;
     let first = found.last().map_or(wallet.settled_nonce, |(nonce, _)| *nonce);
     for nonce in first..latest {
@@ -164,12 +143,7 @@ pub async fn resync(
         }
     }
     let in_use = found.iter().all(|(_, finding)| finding.is_certain()) && store.resync_end(wallet.id).await?;
-    Ok(Resync {
-        name: name.to_owned(),
-        cause,
-        found,
-        in_use,
-    })
+    Ok(Resync { name: name.to_owned(), cause, found, in_use })
 }
 
 /// Waits until no transaction of the wallet has waited in a pool for a while; returns how many are mined then.
@@ -178,9 +152,7 @@ async fn wait_for_quiet(chain: &Chain, wallet: &WalletOverview, options: ResyncO
     let mut quiet_since = began;
     loop {
         let counts = async |at| {
-            let counts = chain
-                .read_everywhere::<U64>("eth_getTransactionCount", (wallet.address, at))
-                .await;
+            let counts = chain.read_everywhere::<U64>("eth_getTransactionCount", (wallet.address, at)).await;
             let most = counts.iter().flatten().max().map(|count| count.to::<u64>());
             match most {
                 Some(most) => Ok(most),
@@ -195,11 +167,7 @@ async fn wait_for_quiet(chain: &Chain, wallet: &WalletOverview, options: ResyncO
             return Ok(latest);
         }
         if began.elapsed() >= options.patience {
-            return Err(OperationError::Pending {
-                name: wallet.name.clone(),
-                latest,
-                pending,
-            });
+            return Err(OperationError::Pending { name: wallet.name.clone(), latest, pending });
         }
         sleep(Duration::from_secs(1).min(options.quiet)).await;
     }
@@ -243,10 +211,7 @@ impl Work<'_> {
     /// A receipt of one of a transaction's versions.
     async fn receipt(&self, slot: &ResyncSlot) -> Result<Option<TransactionReceipt>, OperationError> {
         for hash in &slot.hashes {
-            let found = self
-                .chain
-                .find("eth_getTransactionReceipt", (hash,), self.finalized)
-                .await?;
+            let found = self.chain.find("eth_getTransactionReceipt", (hash,), self.finalized).await?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -282,11 +247,7 @@ impl Work<'_> {
 
     /// Another transaction has a nonce that is an order's.
     async fn known(&self, nonce: u64, found: &Occupant) -> Result<Finding, OperationError> {
-        if self
-            .store
-            .adopt_version(self.wallet.id, nonce, &found.transaction)
-            .await?
-        {
+        if self.store.adopt_version(self.wallet.id, nonce, &found.transaction).await? {
             let request = self.request_of(found);
             return self.adopted(found, request).await;
         }
@@ -300,11 +261,7 @@ impl Work<'_> {
     /// A transaction has a nonce that the database has not given out.
     async fn forgotten(&self, nonce: u64, found: &Occupant) -> Result<Finding, OperationError> {
         let request = self.request_of(found);
-        if !self
-            .store
-            .resync_insert(self.wallet.id, nonce, request, &found.transaction)
-            .await?
-        {
+        if !self.store.resync_insert(self.wallet.id, nonce, request, &found.transaction).await? {
             return Ok(Finding::Unproven);
         }
         self.adopted(found, request).await
@@ -319,10 +276,8 @@ impl Work<'_> {
 
     async fn adopted(&self, found: &Occupant, request: Option<RequestId>) -> Result<Finding, OperationError> {
         let hash = found.transaction.hash;
-        let receipt: Option<TransactionReceipt> = self
-            .chain
-            .find("eth_getTransactionReceipt", (hash,), found.block)
-            .await?;
+        let receipt: Option<TransactionReceipt> =
+            self.chain.find("eth_getTransactionReceipt", (hash,), found.block).await?;
         match receipt {
             Some(receipt) => {
                 self.note(&receipt).await?;

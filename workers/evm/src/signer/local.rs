@@ -58,10 +58,7 @@ impl LocalSigner {
     ///
     /// When it cannot be read, others may read it, or it is no key.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let unreadable = |source| KeyError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
+        let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
         let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
         if mode & 0o177 != 0 {
             return Err(KeyError::Open(path.to_owned()));
@@ -117,10 +114,7 @@ mod tests {
         fs::write(&path, format!("{KEY}\n")).unwrap();
         for mode in [0o644, 0o640, 0o601, 0o610, 0o700] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            assert!(
-                matches!(LocalSigner::from_file(&path), Err(KeyError::Open(_))),
-                "{mode:o}"
-            );
+            assert!(matches!(LocalSigner::from_file(&path), Err(KeyError::Open(_))), "{mode:o}");
         }
         for mode in [0o600, 0o400] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();

@@ -28,10 +28,7 @@ impl BlockId {
     /// The block of a header.
     #[must_use]
     pub fn of(header: &Header) -> BlockId {
-        BlockId {
-            number: header.number,
-            hash: header.hash,
-        }
+        BlockId { number: header.number, hash: header.hash }
     }
 }
 
@@ -44,10 +41,7 @@ fn block(row: &PgRow) -> Result<BlockId, StoreError> {
 }
 
 fn cursor(row: &PgRow) -> Result<Cursor, StoreError> {
-    Ok(Cursor {
-        at: block(row)?,
-        epoch: row.try_get("epoch")?,
-    })
+    Ok(Cursor { at: block(row)?, epoch: row.try_get("epoch")? })
 }
 
 impl Store {
@@ -62,14 +56,8 @@ impl Store {
 
     /// Where a watcher is, if it has begun: `evm.cursor_read`.
     pub(crate) async fn cursor(&self, name: &str, chain_id: u64) -> Result<Option<Cursor>, StoreError> {
-        let read = sqlx::query("select * from evm.cursor_read($1, $2)")
-            .bind(name)
-            .bind(number(chain_id));
-        limited(read.fetch_optional(&self.pool))
-            .await?
-            .as_ref()
-            .map(cursor)
-            .transpose()
+        let read = sqlx::query("select * from evm.cursor_read($1, $2)").bind(name).bind(number(chain_id));
+        limited(read.fetch_optional(&self.pool)).await?.as_ref().map(cursor).transpose()
     }
 
     /// Where a watcher is, which begins at this block if it has not begun: `evm.cursor_start`. None if it is another
@@ -85,11 +73,7 @@ impl Store {
             .bind(number(chain_id))
             .bind(number(at.number))
             .bind(at.hash.as_slice());
-        limited(started.fetch_optional(&self.pool))
-            .await?
-            .as_ref()
-            .map(cursor)
-            .transpose()
+        limited(started.fetch_optional(&self.pool)).await?.as_ref().map(cursor).transpose()
     }
 
     /// The last blocks that a watcher read up to, the newest one first: `evm.cursor_blocks`.
@@ -100,19 +84,15 @@ impl Store {
 
     /// The blocks after this one that transactions of the chain's wallets are mined in: `evm.mined_after`.
     pub(crate) async fn mined_after(&self, chain_id: u64, after: u64) -> Result<Vec<BlockId>, StoreError> {
-        let mined = sqlx::query("select * from evm.mined_after($1, $2)")
-            .bind(number(chain_id))
-            .bind(number(after));
+        let mined = sqlx::query("select * from evm.mined_after($1, $2)").bind(number(chain_id)).bind(number(after));
         limited(mined.fetch_all(&self.pool)).await?.iter().map(block).collect()
     }
 
     /// Sets transactions in these dropped blocks back to `sent`: `evm.unmine`. Returns how many.
     pub(crate) async fn unmine(&self, chain_id: u64, after: u64, dropped: &[B256]) -> Result<i64, StoreError> {
         let hashes: Vec<&[u8]> = dropped.iter().map(|hash| hash.as_slice()).collect();
-        let unmined = sqlx::query_scalar("select evm.unmine($1, $2, $3)")
-            .bind(number(chain_id))
-            .bind(number(after))
-            .bind(hashes);
+        let unmined =
+            sqlx::query_scalar("select evm.unmine($1, $2, $3)").bind(number(chain_id)).bind(number(after)).bind(hashes);
         limited(unmined.fetch_one(&self.pool)).await
     }
 }

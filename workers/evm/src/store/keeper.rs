@@ -77,17 +77,13 @@ pub(crate) struct Version {
 impl Store {
     /// `evm.keeper_begin`: whether this epoch keeps the wallet now.
     pub(crate) async fn keeper_begin(&self, wallet: i16, epoch: i64) -> Result<bool, StoreError> {
-        let begun = sqlx::query_scalar::<_, Option<i64>>("select evm.keeper_begin($1, $2)")
-            .bind(wallet)
-            .bind(epoch);
+        let begun = sqlx::query_scalar::<_, Option<i64>>("select evm.keeper_begin($1, $2)").bind(wallet).bind(epoch);
         Ok(limited(begun.fetch_one(&self.pool)).await?.is_some())
     }
 
     /// `evm.keeper_wallet`: none when another epoch keeps it.
     pub(crate) async fn kept_wallet(&self, wallet: i16, epoch: i64) -> Result<Option<KeptWallet>, StoreError> {
-        let kept = sqlx::query("select * from evm.keeper_wallet($1, $2)")
-            .bind(wallet)
-            .bind(epoch);
+        let kept = sqlx::query("select * from evm.keeper_wallet($1, $2)").bind(wallet).bind(epoch);
         let row = limited(kept.fetch_optional(&self.pool)).await?;
         let wallet = row.map(|row| {
             let gas_limit: Option<i64> = row.try_get("gas_limit")?;
@@ -107,22 +103,14 @@ impl Store {
 
     /// `evm.keeper_open`.
     pub(crate) async fn open_slots(&self, wallet: i16, from: u64) -> Result<Vec<OpenSlot>, StoreError> {
-        let open = sqlx::query("select * from evm.keeper_open($1, $2)")
-            .bind(wallet)
-            .bind(number(from));
-        limited(open.fetch_all(&self.pool))
-            .await?
-            .iter()
-            .map(open_slot)
-            .collect()
+        let open = sqlx::query("select * from evm.keeper_open($1, $2)").bind(wallet).bind(number(from));
+        limited(open.fetch_all(&self.pool)).await?.iter().map(open_slot).collect()
     }
 
     /// `evm.keeper_raw`.
     pub(crate) async fn newest_raw(&self, wallet: i16, nonces: &[u64]) -> Result<Vec<(u64, B256, Bytes)>, StoreError> {
         let nonces: Vec<_> = nonces.iter().copied().map(number).collect();
-        let raw = sqlx::query("select * from evm.keeper_raw($1, $2)")
-            .bind(wallet)
-            .bind(nonces);
+        let raw = sqlx::query("select * from evm.keeper_raw($1, $2)").bind(wallet).bind(nonces);
         let rows = limited(raw.fetch_all(&self.pool)).await?;
         let versions = rows.iter().map(|row| {
             let raw: Vec<u8> = row.try_get("raw")?;
@@ -196,26 +184,19 @@ impl Store {
         epoch: i64,
         finals: &[(u64, B256)],
     ) -> Result<Option<u64>, StoreError> {
-        let (nonces, blocks): (Vec<_>, Vec<_>) = finals
-            .iter()
-            .map(|(nonce, block)| (number(*nonce), block.as_slice()))
-            .unzip();
+        let (nonces, blocks): (Vec<_>, Vec<_>) =
+            finals.iter().map(|(nonce, block)| (number(*nonce), block.as_slice())).unzip();
         let settled = sqlx::query_scalar::<_, Option<i64>>("select evm.keeper_settle($1, $2, $3, $4)")
             .bind(wallet)
             .bind(epoch)
             .bind(nonces)
             .bind(blocks);
-        Ok(limited(settled.fetch_one(&self.pool))
-            .await?
-            .and_then(|nonce| nonce.try_into().ok()))
+        Ok(limited(settled.fetch_one(&self.pool)).await?.and_then(|nonce| nonce.try_into().ok()))
     }
 
     /// `evm.keeper_off`: whether it was in use.
     pub(crate) async fn keeper_off(&self, wallet: i16, epoch: i64, cause: &str) -> Result<bool, StoreError> {
-        let off = sqlx::query_scalar("select evm.keeper_off($1, $2, $3)")
-            .bind(wallet)
-            .bind(epoch)
-            .bind(cause);
+        let off = sqlx::query_scalar("select evm.keeper_off($1, $2, $3)").bind(wallet).bind(epoch).bind(cause);
         limited(off.fetch_one(&self.pool)).await
     }
 
@@ -240,10 +221,7 @@ impl Store {
 
     /// `evm.keeper_fund`: whether that is news.
     pub(crate) async fn keeper_fund(&self, wallet: i16, epoch: i64, cause: Option<&str>) -> Result<bool, StoreError> {
-        let funded = sqlx::query_scalar("select evm.keeper_fund($1, $2, $3)")
-            .bind(wallet)
-            .bind(epoch)
-            .bind(cause);
+        let funded = sqlx::query_scalar("select evm.keeper_fund($1, $2, $3)").bind(wallet).bind(epoch).bind(cause);
         limited(funded.fetch_one(&self.pool)).await
     }
 }
@@ -253,16 +231,12 @@ fn hash(row: &PgRow, column: &'static str) -> Result<B256, StoreError> {
 }
 
 fn fee(row: &PgRow, column: &'static str) -> Result<u128, StoreError> {
-    row.try_get::<&str, _>(column)?
-        .parse()
-        .map_err(|_| StoreError::Value(column))
+    row.try_get::<&str, _>(column)?.parse().map_err(|_| StoreError::Value(column))
 }
 
 fn open_slot(row: &PgRow) -> Result<OpenSlot, StoreError> {
     let hashes: Vec<Vec<u8>> = row.try_get("hashes")?;
-    let hashes = hashes
-        .iter()
-        .map(|hash| B256::try_from(hash.as_slice()).map_err(|_| StoreError::Value("hash")));
+    let hashes = hashes.iter().map(|hash| B256::try_from(hash.as_slice()).map_err(|_| StoreError::Value("hash")));
     Ok(OpenSlot {
         nonce: unsigned(row, "nonce")?,
         is_sent: row.try_get::<&str, _>("state")? == "sent",

@@ -65,11 +65,7 @@ impl Store {
     /// A database error.
     pub async fn overview(&self, chain_id: u64) -> Result<Vec<WalletOverview>, StoreError> {
         let listed = sqlx::query("select * from evm.wallet_overview($1)").bind(number(chain_id));
-        limited(listed.fetch_all(&self.pool))
-            .await?
-            .iter()
-            .map(overview)
-            .collect()
+        limited(listed.fetch_all(&self.pool)).await?.iter().map(overview).collect()
     }
 
     /// The wallets of a chain with all that was ever signed for them, for a check: `evm.wallet_attempts`.
@@ -113,27 +109,20 @@ impl Store {
 
     /// `evm.wallet_turn`: whether the wallet had another state.
     pub(crate) async fn turn(&self, wallet: i16, state: &str, off_cause: Option<&str>) -> Result<bool, StoreError> {
-        let turned = sqlx::query_scalar("select evm.wallet_turn($1, $2, $3)")
-            .bind(wallet)
-            .bind(state)
-            .bind(off_cause);
+        let turned = sqlx::query_scalar("select evm.wallet_turn($1, $2, $3)").bind(wallet).bind(state).bind(off_cause);
         limited(turned.fetch_one(&self.pool)).await
     }
 
     /// `evm.resync_slot`.
     pub(crate) async fn resync_slot(&self, wallet: i16, nonce: u64) -> Result<Option<ResyncSlot>, StoreError> {
-        let slot = sqlx::query("select * from evm.resync_slot($1, $2)")
-            .bind(wallet)
-            .bind(number(nonce));
+        let slot = sqlx::query("select * from evm.resync_slot($1, $2)").bind(wallet).bind(number(nonce));
         let row = limited(slot.fetch_optional(&self.pool)).await?;
         let slot = row.map(|row| {
             let hashes: Vec<Vec<u8>> = row.try_get("hashes")?;
             let hashes = hashes.iter().map(|hash| B256::try_from(hash.as_slice()));
             Ok(ResyncSlot {
                 state: row.try_get("state")?,
-                hashes: hashes
-                    .collect::<Result<_, _>>()
-                    .map_err(|_| StoreError::Value("hashes"))?,
+                hashes: hashes.collect::<Result<_, _>>().map_err(|_| StoreError::Value("hashes"))?,
                 signed_at: row.try_get("signed_at")?,
             })
         });
@@ -163,17 +152,13 @@ impl Store {
 
     /// `evm.resync_lose`: whether the nonce was given up.
     pub(crate) async fn resync_lose(&self, wallet: i16, nonce: u64) -> Result<bool, StoreError> {
-        let lost = sqlx::query_scalar("select evm.resync_lose($1, $2)")
-            .bind(wallet)
-            .bind(number(nonce));
+        let lost = sqlx::query_scalar("select evm.resync_lose($1, $2)").bind(wallet).bind(number(nonce));
         limited(lost.fetch_one(&self.pool)).await
     }
 
     /// `evm.resync_reopen`: whether a final transaction is open again.
     pub(crate) async fn resync_reopen(&self, wallet: i16, nonce: u64) -> Result<bool, StoreError> {
-        let reopened = sqlx::query_scalar("select evm.resync_reopen($1, $2)")
-            .bind(wallet)
-            .bind(number(nonce));
+        let reopened = sqlx::query_scalar("select evm.resync_reopen($1, $2)").bind(wallet).bind(number(nonce));
         limited(reopened.fetch_one(&self.pool)).await
     }
 

@@ -31,11 +31,7 @@ pub(super) struct Range {
 impl Range {
     pub(super) fn new(max: u64) -> Range {
         let max = max.max(1);
-        Range {
-            blocks: max,
-            max,
-            good: 0,
-        }
+        Range { blocks: max, max, good: 0 }
     }
 
     pub(super) fn blocks(&self) -> u64 {
@@ -90,10 +86,10 @@ pub(super) async fn read(
             let mut results: VecDeque<_> = calls.iter().zip(results).collect();
             let block = |found: Option<(&RpcCall, Result<Box<RawValue>, RpcError>)>, number: u64| {
                 let found = found.map(|(call, header)| call.parse::<Option<Header>>(&header?));
-                let header = found.transpose()?.flatten().ok_or_else(|| RpcError::Behind {
-                    endpoint: endpoint.to_owned(),
-                    block: number,
-                })?;
+                let header = found
+                    .transpose()?
+                    .flatten()
+                    .ok_or_else(|| RpcError::Behind { endpoint: endpoint.to_owned(), block: number })?;
                 Ok::<_, RpcError>(BlockId::of(&header))
             };
             if block(results.pop_back(), from.number)? != from {
@@ -112,19 +108,14 @@ pub(super) async fn read(
 }
 
 pub(super) fn header(of: u64) -> RpcCall {
-    RpcCall::new(
-        "eth_getBlockByNumber",
-        (alloy::eips::BlockNumberOrTag::Number(of), false),
-    )
+    RpcCall::new("eth_getBlockByNumber", (alloy::eips::BlockNumberOrTag::Number(of), false))
 }
 
 /// The logs that were asked for, each once and in order.
 fn own(mut logs: Vec<Log>, from: BlockId, to: BlockId, options: &WatchOptions) -> Result<Vec<Log>, RpcError> {
     logs.retain(|log| !log.removed && options.addresses.contains(&log.address()));
     for log in &logs {
-        let is_within = log
-            .block_number
-            .is_some_and(|number| number > from.number && number <= to.number);
+        let is_within = log.block_number.is_some_and(|number| number > from.number && number <= to.number);
         let is_of_last = log.block_number == Some(to.number);
         if !is_within || is_of_last && log.block_hash != Some(to.hash) || log.log_index.is_none() {
             return Err(RpcError::Unexpected {
@@ -145,11 +136,7 @@ mod tests {
 
     #[test]
     fn a_range_is_halved_by_errors_and_doubled_by_ten_good_ones() {
-        let no_answer = || RpcError::NoAnswer {
-            endpoint: String::new(),
-            method: "eth_getLogs",
-            cause: String::new(),
-        };
+        let no_answer = || RpcError::NoAnswer { endpoint: String::new(), method: "eth_getLogs", cause: String::new() };
         let mut range = Range::new(1000);
         for blocks in [500, 250, 125, 62, 31, 15, 7, 3, 1, 1] {
             range.noted::<()>(Err(no_answer())).unwrap_err();
@@ -160,12 +147,7 @@ mod tests {
             range.noted(Ok(())).unwrap();
             assert_eq!(range.blocks(), (1 << (good / 10)).min(1000));
         }
-        range
-            .noted::<()>(Err(RpcError::Behind {
-                endpoint: String::new(),
-                block: 1,
-            }))
-            .unwrap_err();
+        range.noted::<()>(Err(RpcError::Behind { endpoint: String::new(), block: 1 })).unwrap_err();
         assert_eq!(range.blocks(), 1000);
     }
 }

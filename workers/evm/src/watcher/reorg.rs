@@ -12,11 +12,7 @@ const HEADERS: usize = 50;
 pub(super) async fn last_kept(chain: &Chain, blocks: &[BlockId]) -> Result<Option<BlockId>, RpcError> {
     for blocks in blocks.chunks(HEADERS) {
         let hashes = hashes(chain, blocks).await?;
-        if let Some((block, _)) = blocks
-            .iter()
-            .zip(hashes)
-            .find(|(block, hash)| Some(block.hash) == *hash)
-        {
+        if let Some((block, _)) = blocks.iter().zip(hashes).find(|(block, hash)| Some(block.hash) == *hash) {
             return Ok(Some(*block));
         }
     }
@@ -28,10 +24,7 @@ pub(super) async fn dropped(chain: &Chain, blocks: &[BlockId]) -> Result<Vec<B25
     let mut dropped = Vec::new();
     for blocks in blocks.chunks(HEADERS) {
         let hashes = hashes(chain, blocks).await?;
-        let differ = blocks
-            .iter()
-            .zip(hashes)
-            .filter(|(block, hash)| hash.is_some_and(|hash| hash != block.hash));
+        let differ = blocks.iter().zip(hashes).filter(|(block, hash)| hash.is_some_and(|hash| hash != block.hash));
         dropped.extend(differ.map(|(block, _)| block.hash));
     }
     Ok(dropped)
@@ -42,10 +35,7 @@ async fn hashes(chain: &Chain, blocks: &[BlockId]) -> Result<Vec<Option<B256>>, 
     let calls: Vec<RpcCall> = blocks.iter().map(|block| header(block.number)).collect();
     chain
         .batch_if(&calls, |_, results| {
-            let headers = calls
-                .iter()
-                .zip(results)
-                .map(|(call, result)| call.parse::<Option<Header>>(&result?));
+            let headers = calls.iter().zip(results).map(|(call, result)| call.parse::<Option<Header>>(&result?));
             headers.map(|header| Ok(header?.map(|header| header.hash))).collect()
         })
         .await

@@ -116,10 +116,7 @@ fn declared() -> BTreeMap<String, String> {
 }
 
 fn rows(table: &str) -> BTreeMap<String, String> {
-    let row = |line: &str| {
-        line.split_once('\t')
-            .map(|(word, signature)| (signature.to_owned(), word.to_owned()))
-    };
+    let row = |line: &str| line.split_once('\t').map(|(word, signature)| (signature.to_owned(), word.to_owned()));
     table.lines().filter_map(row).collect()
 }
 

@@ -26,10 +26,7 @@ pub enum Proof {
 impl Proof {
     pub(super) fn accepted(log: &Log) -> Option<Self> {
         let event = VerifyProofResponse::decode_log(&log.inner).ok()?.data;
-        Some(Self::Accepted {
-            handles: event.ctHandles,
-            signatures: event.signatures,
-        })
+        Some(Self::Accepted { handles: event.ctHandles, signatures: event.signatures })
     }
 
     /// The extra data is that of every request: the event has none.

@@ -19,11 +19,7 @@ pub struct Public {
 impl Public {
     pub(super) fn decode(log: &Log) -> Option<Self> {
         let event = PublicDecryptionResponse::decode_log(&log.inner).ok()?.data;
-        Some(Self {
-            value: event.decryptedResult,
-            signatures: event.signatures,
-            extra_data: event.extraData,
-        })
+        Some(Self { value: event.decryptedResult, signatures: event.signatures, extra_data: event.extraData })
     }
 
     pub(super) fn response(&self) -> Value {

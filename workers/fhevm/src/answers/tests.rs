@@ -3,17 +3,12 @@ use serde_json::json;
 
 use super::*;
 
-const CONTRACTS: Contracts = Contracts {
-    decryption: Address::repeat_byte(1),
-    input_verification: Address::repeat_byte(2),
-};
+const CONTRACTS: Contracts =
+    Contracts { decryption: Address::repeat_byte(1), input_verification: Address::repeat_byte(2) };
 
 fn log(address: Address, data: LogData) -> Log {
     let inner = alloy::primitives::Log { address, data };
-    Log {
-        inner,
-        ..Log::default()
-    }
+    Log { inner, ..Log::default() }
 }
 
 fn response(log: &Log) -> Value {
@@ -29,36 +24,19 @@ fn requests_are_found_in_both_layouts() {
         ctHandles: vec![handle],
         extraData: extra_data.clone(),
     };
-    let long = with_materials::PublicDecryptionRequest {
-        decryptionId: id,
-        snsCtMaterials: Vec::new(),
-        extraData: extra_data,
-    };
+    let long =
+        with_materials::PublicDecryptionRequest { decryptionId: id, snsCtMaterials: Vec::new(), extraData: extra_data };
     for data in [short.encode_log_data(), long.encode_log_data()] {
         let event = CONTRACTS.event(&log(CONTRACTS.decryption, data));
         let contract = CONTRACTS.decryption;
-        assert_eq!(
-            event,
-            Some(Event {
-                contract,
-                id,
-                answer: None
-            })
-        );
+        assert_eq!(event, Some(Event { contract, id, answer: None }));
     }
 }
 
 #[test]
 fn a_log_of_another_contract_or_of_the_other_one_does_not_count() {
-    let data = InputVerification::RejectProofResponse {
-        zkProofId: U256::from(5),
-    }
-    .encode_log_data();
-    assert!(
-        CONTRACTS
-            .event(&log(CONTRACTS.input_verification, data.clone()))
-            .is_some()
-    );
+    let data = InputVerification::RejectProofResponse { zkProofId: U256::from(5) }.encode_log_data();
+    assert!(CONTRACTS.event(&log(CONTRACTS.input_verification, data.clone())).is_some());
     assert_eq!(CONTRACTS.event(&log(CONTRACTS.decryption, data.clone())), None);
     assert_eq!(CONTRACTS.event(&log(Address::repeat_byte(3), data)), None);
     assert_eq!(CONTRACTS.event(&log(CONTRACTS.decryption, LogData::default())), None);

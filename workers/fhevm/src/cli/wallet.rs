@@ -72,9 +72,7 @@ impl Wallet {
             Self::Off { name } => print_out(operations::off(&store, id, &name).await?),
             Self::Resync { name } => {
                 let chains = Chains::connect(&config).await?;
-                let calls = References::new(database.pool().clone())
-                    .calls_without_slot(&chains.contracts)
-                    .await?;
+                let calls = References::new(database.pool().clone()).calls_without_slot(&chains.contracts).await?;
                 let options = ResyncOptions {
                     lost_depth: config.gateway.lost_depth,
                     lost_quorum: config.gateway.lost_quorum,

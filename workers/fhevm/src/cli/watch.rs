@@ -23,10 +23,7 @@ impl Watch {
         let tidegate = Tidegate::from_pool(store.pool().clone());
         let chains = Chains::connect(&config).await?;
         let figures = http::metrics_router(metrics, store);
-        tokio::try_join!(
-            watch::run(&tidegate, &config, &chains, &stop),
-            self.figures.serve(figures, &stop)
-        )?;
+        tokio::try_join!(watch::run(&tidegate, &config, &chains, &stop), self.figures.serve(figures, &stop))?;
         Ok(())
     }
 }

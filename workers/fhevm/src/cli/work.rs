@@ -22,10 +22,7 @@ impl Work {
         let metrics = Metrics::new();
         metrics.install();
         let config = global.config()?;
-        let settings = PoolSettings {
-            connections_max: self.connections.max(4),
-            ..PoolSettings::default()
-        };
+        let settings = PoolSettings { connections_max: self.connections.max(4), ..PoolSettings::default() };
         let (store, _location) = global.open(&settings).await?;
         let tidegate = Tidegate::from_pool(store.pool().clone());
         let chains = Chains::connect(&config).await?;

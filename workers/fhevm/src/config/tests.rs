@@ -46,10 +46,7 @@ fn the_environment_has_every_key_and_precedence() {
         GATEWAY,
         &[
             ("TIDEGATE_FHEVM__KEYS", "required"),
-            (
-                "TIDEGATE_FHEVM__GATEWAY__HTTP",
-                "http://127.0.0.1:8, http://127.0.0.1:9",
-            ),
+            ("TIDEGATE_FHEVM__GATEWAY__HTTP", "http://127.0.0.1:8, http://127.0.0.1:9"),
             ("TIDEGATE_FHEVM__GATEWAY__CONFIRMATIONS", "3"),
             ("TIDEGATE_FHEVM__HOST_CHAINS__0__CHAIN_ID", "7"),
             ("TIDEGATE_FHEVM__WALLETS__0__NAME", "a"),

@@ -77,12 +77,7 @@ impl IntoResponse for Answer {
     fn into_response(self) -> Response {
         // Names the answer in the log.
         let id = Uuid::new_v4();
-        let envelope = |status| Envelope {
-            status,
-            request_id: Some(id),
-            result: None,
-            error: None,
-        };
+        let envelope = |status| Envelope { status, request_id: Some(id), result: None, error: None };
         match self {
             Self::Accepted { job, retry_after } => {
                 tracing::info!(request_id = %id, job_id = %job, "accepted");
@@ -96,30 +91,16 @@ impl IntoResponse for Answer {
             Self::Succeeded(result) => {
                 tracing::info!(request_id = %id, "succeeded");
                 let result = Some(&result);
-                let body = Envelope {
-                    result,
-                    ..envelope("succeeded")
-                };
+                let body = Envelope { result, ..envelope("succeeded") };
                 Json(body).into_response()
             }
             Self::Failed(refusal) => {
-                let Refusal {
-                    label,
-                    message,
-                    details,
-                } = &refusal;
+                let Refusal { label, message, details } = &refusal;
                 tracing::info!(request_id = %id, %label, "failed");
                 let status = StatusCode::from_u16(label.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 let (label, details) = (label.as_str(), details.as_deref());
-                let error = Some(Failure {
-                    label,
-                    message,
-                    details,
-                });
-                let body = Envelope {
-                    error,
-                    ..envelope("failed")
-                };
+                let error = Some(Failure { label, message, details });
+                let body = Envelope { error, ..envelope("failed") };
                 (status, Json(body)).into_response()
             }
             Self::Busy(retry_after, reason) => {

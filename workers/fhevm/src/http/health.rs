@@ -88,9 +88,7 @@ impl Dependencies {
         let endpoints = gateway.http.iter();
         let endpoints = endpoints.map(|url| async {
             let chain = Chain::connect(gateway.chain_id, std::slice::from_ref(url)).await;
-            chain
-                .inspect_err(|error| tracing::error!(%error, "an endpoint of the gateway is not used"))
-                .ok()
+            chain.inspect_err(|error| tracing::error!(%error, "an endpoint of the gateway is not used")).ok()
         });
         let endpoints = join_all(endpoints).await;
         Self {
@@ -108,10 +106,7 @@ impl Dependencies {
 
     /// The health of each, by its name.
     async fn health(&self) -> BTreeMap<String, Health> {
-        let Last {
-            health: last,
-            standstills,
-        } = &mut *self.last.lock().await;
+        let Last { health: last, standstills } = &mut *self.last.lock().await;
         if let Some((at, health)) = &*last
             && at.elapsed() < HOLDS
         {
@@ -154,9 +149,7 @@ pub(super) async fn liveness() -> Json<Value> {
 /// and to answer polls while an endpoint of several, the watcher, or a wallet fails: these only show.
 pub(super) async fn health(State(relayer): State<Relayer>) -> (StatusCode, Json<Value>) {
     let dependencies = relayer.0.dependencies.health().await;
-    let healthy = ["database", "gateway_http"]
-        .iter()
-        .all(|name| dependencies.get(*name) == Some(&Health::Ok));
+    let healthy = ["database", "gateway_http"].iter().all(|name| dependencies.get(*name) == Some(&Health::Ok));
     let (code, status) = match healthy {
         true => (StatusCode::OK, "healthy"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),

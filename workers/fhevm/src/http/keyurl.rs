@@ -35,11 +35,7 @@ impl KeyUrl {
                 "crs": {"2048": {"dataId": urls.crs_id, "urls": [urls.crs_url.as_str()]}},
             })
         });
-        Self {
-            store: Store::new(store.pool().clone()),
-            fixed,
-            last: Mutex::default(),
-        }
+        Self { store: Store::new(store.pool().clone()), fixed, last: Mutex::default() }
     }
 
     async fn answer(&self) -> Option<Value> {

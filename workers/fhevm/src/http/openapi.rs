@@ -38,52 +38,25 @@ pub(super) fn document(chain_id: u64) -> String {
         "fheKeyInfo": {"type": "array", "items": object(json!({"fhePublicKey": place}))},
         "crs": {"type": "object", "additionalProperties": place},
     }));
-    let keys = content(
-        "Where the public key is",
-        object(json!({"status": word("succeeded"), "response": keys})),
-    );
-    add(
-        "/v2/keyurl",
-        "get",
-        probe("Find the public key", json!({"200": keys, "500": internal})),
-    );
+    let keys = content("Where the public key is", object(json!({"status": word("succeeded"), "response": keys})));
+    add("/v2/keyurl", "get", probe("Find the public key", json!({"200": keys, "500": internal})));
     let alive = content("It is", object(json!({"status": word("alive")})));
-    add(
-        "/liveness",
-        "get",
-        probe("Whether this node is alive", json!({"200": alive})),
-    );
+    add("/liveness", "get", probe("Whether this node is alive", json!({"200": alive})));
     let health = |status| {
         let dependency = json!({"type": "string", "enum": ["ok", "fail"]});
         let dependencies = json!({"type": "object", "additionalProperties": dependency});
-        content(
-            status,
-            object(json!({"status": word(status), "dependencies": dependencies})),
-        )
+        content(status, object(json!({"status": word(status), "dependencies": dependencies})))
     };
     let health = json!({"200": health("healthy"), "503": health("unhealthy")});
-    add(
-        "/healthz",
-        "get",
-        probe("Whether what this node depends on answers", health),
-    );
+    add("/healthz", "get", probe("Whether what this node depends on answers", health));
     let text = json!({"type": "string"});
     let version = object(json!({"name": text, "version": text, "build": text}));
-    add(
-        "/version",
-        "get",
-        probe("The version", json!({"200": content("It", version)})),
-    );
+    add("/version", "get", probe("The version", json!({"200": content("It", version)})));
     document.to_string()
 }
 
 fn submission(family: Family, chain_id: u64) -> Value {
-    let mut invalid = vec![
-        Label::MalformedJson,
-        Label::MissingFields,
-        Label::ValidationFailed,
-        Label::RequestError,
-    ];
+    let mut invalid = vec![Label::MalformedJson, Label::MissingFields, Label::ValidationFailed, Label::RequestError];
     if family != InputProof {
         invalid.push(Label::HostChainIdNotSupported);
     }

@@ -48,10 +48,7 @@ pub(super) async fn submit(relayer: Relayer, family: Family, request: Request) -
 impl Relayer {
     /// Refuses handles of chains that are not configured.
     fn check_chains(&self, payload: &Payload) -> Result<(), Refusal> {
-        let unknown = payload
-            .handles()
-            .map(chain_of)
-            .find(|id| !self.0.host_chains.contains(id));
+        let unknown = payload.handles().map(chain_of).find(|id| !self.0.host_chains.contains(id));
         match unknown {
             None => Ok(()),
             Some(id) => Err(Refusal::new(
@@ -86,16 +83,9 @@ impl Relayer {
                 // A twin that goes on: those of a group come without a time.
                 if eta.is_none() && !ticket.status.is_terminal() {
                     let outlook = timeout(PATIENCE, self.0.node.outlook(ticket.id)).await;
-                    eta = outlook
-                        .ok()
-                        .and_then(Result::ok)
-                        .flatten()
-                        .and_then(|outlook| outlook.eta);
+                    eta = outlook.ok().and_then(Result::ok).flatten().and_then(|outlook| outlook.eta);
                 }
-                Answer::Accepted {
-                    job: ticket.id,
-                    retry_after: eta.map_or(RetryAfter::SOON, |eta| eta.retry_after),
-                }
+                Answer::Accepted { job: ticket.id, retry_after: eta.map_or(RetryAfter::SOON, |eta| eta.retry_after) }
             }
             Ok(Ok(Submitted::Refused { retry_after })) => Answer::Busy(retry_after, "its queue is full"),
             Ok(Err(error)) => of_error(family, &error),

@@ -42,10 +42,7 @@ pub(super) async fn check(host_chains: &HashMap<u64, HostChain>, payload: &Paylo
 fn questions(payload: &Payload) -> BTreeMap<u64, Vec<Bytes>> {
     let mut questions = BTreeMap::new();
     let mut add = |handle: &B256, call: Vec<u8>| {
-        questions
-            .entry(chain_of(handle))
-            .or_insert_with(Vec::new)
-            .push(Bytes::from(call));
+        questions.entry(chain_of(handle)).or_insert_with(Vec::new).push(Bytes::from(call));
     };
     match payload {
         Payload::InputProof(_) => {}
@@ -67,10 +64,7 @@ fn of_user(request: &UserDecrypt, mut add: impl FnMut(&B256, Vec<u8>)) {
                 add(&pair.handle, is_allowed(pair.handle, user_address));
                 add(&pair.handle, is_allowed(pair.handle, pair.contract_address));
             }
-            User::Delegated {
-                delegator_address,
-                delegate_address,
-            } => {
+            User::Delegated { delegator_address, delegate_address } => {
                 let call = Acl::isHandleDelegatedForUserDecryptionCall {
                     delegator: delegator_address,
                     delegate: delegate_address,

@@ -28,11 +28,7 @@ pub(super) struct Thresholds {
 
 impl Thresholds {
     pub(super) fn new(kms: Option<Kms>, without_context: i32) -> Self {
-        Self {
-            kms,
-            without_context,
-            kept: Mutex::default(),
-        }
+        Self { kms, without_context, kept: Mutex::default() }
     }
 
     /// The threshold of requests with this extra data. `Err` is the outcome of the check.
@@ -95,10 +91,7 @@ mod tests {
         let id: U256 = U256::from(7) << 248;
         assert_eq!(context(&[0]), None);
         assert_eq!(context(&[&[1][..], &id.to_be_bytes::<32>()].concat()), Some(id));
-        assert_eq!(
-            context(&[&[2][..], &id.to_be_bytes::<32>(), &[8; 32]].concat()),
-            Some(id)
-        );
+        assert_eq!(context(&[&[2][..], &id.to_be_bytes::<32>(), &[8; 32]].concat()), Some(id));
         assert_eq!(context(&[1, 7]), None);
     }
 }

@@ -9,10 +9,7 @@ pub(super) fn read(fields: &mut Fields<'_>, now: DateTime<Utc>) -> Option<UserDe
     let user = |fields: &mut Fields<'_>| {
         let delegator_address = fields.take("delegatorAddress", address);
         let delegate_address = fields.take("delegateAddress", address);
-        Some(User::Delegated {
-            delegator_address: delegator_address?,
-            delegate_address: delegate_address?,
-        })
+        Some(User::Delegated { delegator_address: delegator_address?, delegate_address: delegate_address? })
     };
     UserDecrypt::read_with(fields, |fields| Validity::read(fields, now), user)
 }

@@ -19,9 +19,6 @@ impl PublicDecrypt {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let ciphertext_handles = fields.take("ciphertextHandles", each(handle));
         let extra_data = fields.take("extraData", extra_data);
-        Some(Self {
-            ciphertext_handles: ciphertext_handles?,
-            extra_data: extra_data?,
-        })
+        Some(Self { ciphertext_handles: ciphertext_handles?, extra_data: extra_data? })
     }
 }

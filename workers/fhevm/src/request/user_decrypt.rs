@@ -78,10 +78,7 @@ impl Validity {
     pub(super) fn read(fields: &mut Fields<'_>, now: DateTime<Utc>) -> Option<Self> {
         let start_timestamp = fields.take("startTimestamp", |value| timestamp(value, now));
         let duration_days = fields.take("durationDays", days);
-        Some(Self {
-            start_timestamp: start_timestamp?,
-            duration_days: duration_days?,
-        })
+        Some(Self { start_timestamp: start_timestamp?, duration_days: duration_days? })
     }
 }
 
@@ -89,19 +86,14 @@ fn pair(value: &Value) -> Checked<Pair> {
     nested(value, |fields| {
         let handle = fields.take("handle", handle);
         let contract_address = fields.take("contractAddress", address);
-        Some(Pair {
-            handle: handle?,
-            contract_address: contract_address?,
-        })
+        Some(Pair { handle: handle?, contract_address: contract_address? })
     })
 }
 
 impl UserDecrypt {
     pub(super) fn read(fields: &mut Fields<'_>, now: DateTime<Utc>) -> Option<Self> {
         let validity = |fields: &mut Fields<'_>| {
-            fields.take("requestValidity", |value| {
-                nested(value, |fields| Validity::read(fields, now))
-            })
+            fields.take("requestValidity", |value| nested(value, |fields| Validity::read(fields, now)))
         };
         let user = |fields: &mut Fields<'_>| {
             let user_address = fields.take("userAddress", address)?;

@@ -44,10 +44,7 @@ impl SignerSets {
     /// Those of this contract.
     #[must_use]
     pub fn new(gateway_config: Address) -> Self {
-        Self {
-            gateway_config,
-            kept: Arc::default(),
-        }
+        Self { gateway_config, kept: Arc::default() }
     }
 
     /// Reads the lists, unless those that are kept will do.
@@ -81,15 +78,9 @@ impl SignerSets {
             Answer::Proof(_) => &kept.coprocessors,
             Answer::Public(_) | Answer::Share(_) => &kept.kms,
         };
-        let listed = signers
-            .iter()
-            .all(|signer| signer.is_some_and(|signer| set.contains(&signer)));
+        let listed = signers.iter().all(|signer| signer.is_some_and(|signer| set.contains(&signer)));
         kept.lack |= !listed;
-        if listed || kept.read_at.is_some() && kept.age < KEPT_LACKING {
-            Ok(listed)
-        } else {
-            Err(ApplyError::Lacking)
-        }
+        if listed || kept.read_at.is_some() && kept.age < KEPT_LACKING { Ok(listed) } else { Err(ApplyError::Lacking) }
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -18,10 +18,7 @@ fn payload(family: &str, variant: &Value) -> Payload {
         "contractsChainId": "1", "contractAddresses": [address], "signature": "0x01", "publicKey": "0x02",
         "extraData": "0x00",
     });
-    payload
-        .as_object_mut()
-        .unwrap()
-        .extend(variant.as_object().unwrap().clone());
+    payload.as_object_mut().unwrap().extend(variant.as_object().unwrap().clone());
     serde_json::from_value(payload).unwrap()
 }
 
@@ -31,10 +28,7 @@ fn families() -> [Payload; 4] {
         payload("input_proof", &json!({})),
         payload("public_decrypt", &json!({})),
         payload("user_decrypt", &json!({"variant": "user"})),
-        payload(
-            "user_decrypt",
-            &json!({"variant": "delegated", "delegatorAddress": user, "delegateAddress": other}),
-        ),
+        payload("user_decrypt", &json!({"variant": "delegated", "delegatorAddress": user, "delegateAddress": other})),
     ]
 }
 
@@ -87,10 +81,7 @@ fn three_reverts_are_not_the_end() {
     let of = |data: Vec<u8>| action(&data);
     let material = errors::CiphertextMaterialNotFound { ctHandle: B256::ZERO };
     assert_eq!(of(material.abi_encode()), Action::AwaitMaterial);
-    let future = errors::StartTimestampInFuture {
-        currentTimestamp: U256::ZERO,
-        startTimestamp: U256::ZERO,
-    };
+    let future = errors::StartTimestampInFuture { currentTimestamp: U256::ZERO, startTimestamp: U256::ZERO };
     assert_eq!(of(future.abi_encode()), Action::AwaitClock);
     assert_eq!(of(errors::EnforcedPause {}.abi_encode()), Action::Fail);
     assert_eq!(of(Vec::new()), Action::Fail);

@@ -107,10 +107,7 @@ impl Watch {
             None => number + 1,
             Some(read) if read == (number, hash) => return Ok(()),
             Some((read, hash)) => {
-                let at: Option<Block> = self
-                    .gateway
-                    .call("eth_getBlockByNumber", (U64::from(read), false))
-                    .await?;
+                let at: Option<Block> = self.gateway.call("eth_getBlockByNumber", (U64::from(read), false)).await?;
                 if at.is_some_and(|block| block.header.hash == hash) {
                     read + 1
                 } else {
@@ -133,32 +130,19 @@ impl Watch {
     }
 
     fn note(&mut self, log: &Log) -> anyhow::Result<()> {
-        let hash = log
-            .transaction_hash
-            .context("a log of a mined block without a transaction")?;
+        let hash = log.transaction_hash.context("a log of a mined block without a transaction")?;
         if let Some(answered) = self.sent.get(&hash) {
             self.pending.remove(answered);
             return Ok(());
         }
-        let asked = self
-            .kms
-            .nodes()
-            .iter()
-            .map(|node| (node, self.kms.answer(node, log, self.chain_id)));
+        let asked = self.kms.nodes().iter().map(|node| (node, self.kms.answer(node, log, self.chain_id)));
         let proved = self.coprocessor.nodes().iter();
         let proved = proved.map(|node| (node, self.coprocessor.answer(node, log, self.chain_id)));
         for (node, answer) in asked.chain(proved) {
             if let Some(answer) = answer? {
-                let pending = Pending {
-                    node: node.clone(),
-                    answer,
-                    seen: Instant::now(),
-                    sent: None,
-                };
+                let pending = Pending { node: node.clone(), answer, seen: Instant::now(), sent: None };
                 // A request may be told of in two layouts.
-                self.pending
-                    .entry((pending.answer.id, node.address()))
-                    .or_insert(pending);
+                self.pending.entry((pending.answer.id, node.address())).or_insert(pending);
             }
         }
         Ok(())
@@ -174,11 +158,7 @@ impl Watch {
             let behaviour = pending.node.behaviour();
             let waits = pending.sent.is_some_and(|sent| sent.elapsed() < RESEND);
             if !behaviour.silent && !waits && pending.seen.elapsed() >= behaviour.delay {
-                let times = if pending.sent.is_some() {
-                    1
-                } else {
-                    1 + behaviour.repeats
-                };
+                let times = if pending.sent.is_some() { 1 } else { 1 + behaviour.repeats };
                 due.extend((0..times).map(|_| (*key, pending.answer.clone())));
                 pending.sent = Some(Instant::now());
             }
@@ -203,15 +183,8 @@ impl Watch {
         nodes.sort();
         nodes.dedup();
         let call = |node: &Address| ("eth_getTransactionCount", json!([node, "pending"]));
-        let counts = self
-            .gateway
-            .batch(&nodes.iter().map(call).collect::<Vec<(&str, Value)>>())
-            .await?;
+        let counts = self.gateway.batch(&nodes.iter().map(call).collect::<Vec<(&str, Value)>>()).await?;
         let count = |count: Result<Value, _>| anyhow::Ok(serde_json::from_value::<U64>(count?)?.to());
-        nodes
-            .into_iter()
-            .zip(counts)
-            .map(|(node, answer)| Ok((node, count(answer)?)))
-            .collect()
+        nodes.into_iter().zip(counts).map(|(node, answer)| Ok((node, count(answer)?))).collect()
     }
 }

@@ -87,10 +87,7 @@ impl Anvil {
     /// When anvil is not installed, or does not start.
     pub async fn start(options: ChainOptions) -> Result<Anvil> {
         let mut command = Command::new("sh");
-        command
-            .args(["-c", UNTIL_INPUT_ENDS])
-            .arg(program()?)
-            .args(["--port", "0"]);
+        command.args(["-c", UNTIL_INPUT_ENDS]).arg(program()?).args(["--port", "0"]);
         for (option, value) in [
             ("--chain-id", options.chain_id),
             ("--gas-limit", options.gas_limit),
@@ -105,11 +102,7 @@ impl Anvil {
             Mining::Every(seconds) => drop(command.args(["--block-time", &seconds.to_string()])),
             Mining::OnDemand => drop(command.arg("--no-mining")),
         }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start sh")?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start sh")?;
         let output = child.stdout.take().context("sh has no output")?;
         let (started, starting) = oneshot::channel();
         thread::spawn(move || read_output(output, started));
@@ -211,8 +204,7 @@ impl Anvil {
 
     /// Sets the base fee of the next block, in wei per gas.
     pub async fn set_next_base_fee(&self, wei: u128) -> Result<()> {
-        self.nothing("anvil_setNextBlockBaseFeePerGas", (U256::from(wei),))
-            .await
+        self.nothing("anvil_setNextBlockBaseFeePerGas", (U256::from(wei),)).await
     }
 
     /// Puts code at an address.
@@ -275,14 +267,9 @@ fn read_output(output: ChildStdout, started: oneshot::Sender<Started>) {
         if let Some(address) = line.strip_prefix("Listening on ")
             && let Some(started) = started.take()
         {
-            started
-                .send((address.trim().to_owned(), std::mem::take(&mut keys)))
-                .ok();
+            started.send((address.trim().to_owned(), std::mem::take(&mut keys))).ok();
         } else if started.is_some() {
-            keys.extend(
-                line.split_once(") 0x")
-                    .and_then(|(_, key)| key.trim().parse::<PrivateKeySigner>().ok()),
-            );
+            keys.extend(line.split_once(") 0x").and_then(|(_, key)| key.trim().parse::<PrivateKeySigner>().ok()));
         }
     }
 }
@@ -298,12 +285,7 @@ fn program() -> Result<PathBuf> {
         "aarch64" => "arm64",
         other => other,
     };
-    let program = target().join(format!(
-        "fhevm/node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"
-    ));
-    ensure!(
-        program.is_file(),
-        "anvil is missing: run `make test-fhevm` or tests/fhevm/prepare, which install it"
-    );
+    let program = target().join(format!("fhevm/node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"));
+    ensure!(program.is_file(), "anvil is missing: run `make test-fhevm` or tests/fhevm/prepare, which install it");
     Ok(program)
 }

@@ -69,10 +69,7 @@ impl Client {
                 _ => bail!("POST {path}: {}", described(answer).await),
             }
         };
-        let job = accepted["result"]["jobId"]
-            .as_str()
-            .context("a 202 without a job id")?
-            .to_owned();
+        let job = accepted["result"]["jobId"].as_str().context("a 202 without a job id")?.to_owned();
         loop {
             let answer = self.http.get(format!("{url}/{job}")).send().await?;
             let ended = match answer.status() {
@@ -87,21 +84,14 @@ impl Client {
                 }
                 _ => bail!("GET {path}/{job}: {}", described(answer).await),
             };
-            return Ok(Outcome {
-                job,
-                ended,
-                took: begun.elapsed(),
-            });
+            return Ok(Outcome { job, ended, took: begun.elapsed() });
         }
     }
 }
 
 async fn label(answer: Response) -> anyhow::Result<String> {
     let body: Value = answer.json().await?;
-    Ok(body["error"]["label"]
-        .as_str()
-        .context("a failure without a label")?
-        .to_owned())
+    Ok(body["error"]["label"].as_str().context("a failure without a label")?.to_owned())
 }
 
 async fn described(answer: Response) -> String {
@@ -109,10 +99,7 @@ async fn described(answer: Response) -> String {
 }
 
 fn wait(answer: &Response) -> Duration {
-    let header = answer
-        .headers()
-        .get("retry-after")
-        .and_then(|value| value.to_str().ok());
+    let header = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
     let seconds = header.and_then(|value| value.parse::<u64>().ok());
     seconds.map_or(WAIT, |seconds| Duration::from_secs(seconds.max(1)))
 }

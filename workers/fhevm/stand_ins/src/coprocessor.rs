@@ -33,10 +33,7 @@ impl Coprocessor {
     /// When a key cannot be made.
     pub fn new(nodes: usize) -> anyhow::Result<Coprocessor> {
         let nodes = (0..nodes).map(|number| Ok(Arc::new(Node::new("coprocessor", number)?)));
-        Ok(Coprocessor {
-            nodes: nodes.collect::<anyhow::Result<_>>()?,
-            rejected: Arc::default(),
-        })
+        Ok(Coprocessor { nodes: nodes.collect::<anyhow::Result<_>>()?, rejected: Arc::default() })
     }
 
     /// Its nodes.
@@ -51,10 +48,7 @@ impl Coprocessor {
 
     /// Rejects the ciphertexts of a user from now on.
     pub fn reject(&self, user: Address) {
-        self.rejected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(user);
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).insert(user);
     }
 
     /// A node's answer to the request of an event, if it is one.
@@ -65,17 +59,10 @@ impl Coprocessor {
         };
         let event = log.inner.data;
         let extra_data = event.extraData;
-        let rejected = self
-            .rejected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&event.userAddress);
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner).contains(&event.userAddress);
         let calldata = if rejected {
-            InputVerification::rejectProofResponseCall {
-                zkProofId: event.zkProofId,
-                extraData: extra_data,
-            }
-            .abi_encode()
+            InputVerification::rejectProofResponseCall { zkProofId: event.zkProofId, extraData: extra_data }
+                .abi_encode()
         } else {
             let host = event.contractChainId;
             let handles = handles(&event.ciphertextWithZKProof, acl(), host, &[EUINT64]);
@@ -94,11 +81,7 @@ impl Coprocessor {
             };
             call.abi_encode()
         };
-        Ok(Some(Answer {
-            id: event.zkProofId,
-            to,
-            calldata: calldata.into(),
-        }))
+        Ok(Some(Answer { id: event.zkProofId, to, calldata: calldata.into() }))
     }
 }
 

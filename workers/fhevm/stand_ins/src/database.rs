@@ -16,18 +16,10 @@ impl Database {
     pub(crate) async fn start() -> anyhow::Result<Database> {
         tokio::task::spawn_blocking(|| {
             let directory = tempfile::tempdir()?;
-            let options = Options {
-                directory: directory.path().join("postgres"),
-                durable: false,
-                keeper: None,
-            };
+            let options = Options { directory: directory.path().join("postgres"), durable: false, keeper: None };
             let server = EmbeddedPostgres::start(&options).context("cannot start PostgreSQL: run `make setup`")?;
             server.ensure_database("relayer")?;
-            Ok(Database {
-                url: server.url("relayer"),
-                _server: server,
-                _directory: directory,
-            })
+            Ok(Database { url: server.url("relayer"), _server: server, _directory: directory })
         })
         .await?
     }

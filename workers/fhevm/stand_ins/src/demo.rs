@@ -61,8 +61,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         running.spawn(async move {
             sleep_until(start + PAUSE * number).await;
             let outcome = client.run(work.path, &work.body).await?;
-            work.check(&outcome.ended, threshold)
-                .with_context(|| format!("job {}", outcome.job))?;
+            work.check(&outcome.ended, threshold).with_context(|| format!("job {}", outcome.job))?;
             anyhow::Ok(outcome.took)
         });
     }
@@ -83,9 +82,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
             if dropped >= DROPPED_MIN {
                 network.chain.reorg_from(first).await?;
                 reorganised = true;
-                say(format!(
-                    "a reorganisation of depth {DEPTH} has dropped {dropped} transactions of the wallets"
-                ));
+                say(format!("a reorganisation of depth {DEPTH} has dropped {dropped} transactions of the wallets"));
             }
         }
         if workers.len() == 1 && !doomed.runs() {
@@ -94,10 +91,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         }
     }
     doomed.ended().await?;
-    ensure!(
-        reorganised,
-        "no {DEPTH} blocks had {DROPPED_MIN} transactions: there was no reorganisation"
-    );
+    ensure!(reorganised, "no {DEPTH} blocks had {DROPPED_MIN} transactions: there was no reorganisation");
     took.sort();
     let (half, most) = (took[took.len() / 2], took[took.len() - 1]);
     say(format!(
@@ -107,9 +101,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         most.as_secs_f64()
     ));
     compare(&network, &works).await?;
-    say(format!(
-        "the chain has exactly one successful transaction for each of {REQUESTS} requests"
-    ));
+    say(format!("the chain has exactly one successful transaction for each of {REQUESTS} requests"));
     println!("\n{}", fleet.run(&["check", "--at-rest"]).await?);
     Ok(())
 }
@@ -120,9 +112,7 @@ async fn count_from(first: u64, network: &Network, wallets: &[PrivateKeySigner])
     for number in first..first + DEPTH {
         let block = network.chain.block(number).await?.context("no such block")?;
         let senders = block.transactions.txns().map(|transaction| transaction.inner.signer());
-        count += senders
-            .filter(|sender| wallets.iter().any(|wallet| wallet.address() == *sender))
-            .count();
+        count += senders.filter(|sender| wallets.iter().any(|wallet| wallet.address() == *sender)).count();
     }
     Ok(count)
 }
@@ -142,10 +132,7 @@ async fn compare(network: &Network, works: &[Arc<Work>]) -> anyhow::Result<()> {
         }
     }
     for work in works {
-        let count = found
-            .get(&(work.to, work.calldata.clone()))
-            .copied()
-            .unwrap_or_default();
+        let count = found.get(&(work.to, work.calldata.clone())).copied().unwrap_or_default();
         ensure!(
             count == 1,
             "a request to {} has {count} successful transactions on the chain: {}",

@@ -29,11 +29,7 @@ impl Operator {
     pub async fn new(rpc: &Rpc) -> anyhow::Result<Operator> {
         unlock(rpc, OPERATOR).await?;
         let nonce: alloy::primitives::U64 = rpc.call("eth_getTransactionCount", (OPERATOR, "pending")).await?;
-        Ok(Operator {
-            rpc: rpc.clone(),
-            nonce: nonce.to(),
-            sent: Vec::new(),
-        })
+        Ok(Operator { rpc: rpc.clone(), nonce: nonce.to(), sent: Vec::new() })
     }
 
     /// Deploys a contract, with the encoded arguments of its constructor, and answers its address.
@@ -44,9 +40,7 @@ impl Operator {
     pub async fn deploy(&mut self, name: &str, arguments: &[u8]) -> anyhow::Result<Address> {
         let code = [&artefact(name)?.bytecode[..], arguments].concat();
         let address = OPERATOR.create(self.nonce);
-        self.transact(TxKind::Create, code.into())
-            .await
-            .with_context(|| format!("deploying {name}"))?;
+        self.transact(TxKind::Create, code.into()).await.with_context(|| format!("deploying {name}"))?;
         Ok(address)
     }
 
@@ -56,15 +50,12 @@ impl Operator {
     ///
     /// When the node refuses the transaction.
     pub async fn send<C: SolCall>(&mut self, to: Address, call: &C) -> anyhow::Result<()> {
-        self.transact(TxKind::Call(to), call.abi_encode().into())
-            .await
-            .with_context(|| C::SIGNATURE)
+        self.transact(TxKind::Call(to), call.abi_encode().into()).await.with_context(|| C::SIGNATURE)
     }
 
     async fn transact(&mut self, to: TxKind, input: Bytes) -> anyhow::Result<()> {
         let transaction = transaction(OPERATOR, to, &input, self.nonce, 6_000_000);
-        self.sent
-            .push(self.rpc.call("eth_sendTransaction", [transaction]).await?);
+        self.sent.push(self.rpc.call("eth_sendTransaction", [transaction]).await?);
         self.nonce += 1;
         Ok(())
     }
@@ -95,7 +86,6 @@ pub(crate) fn transaction(from: Address, to: TxKind, input: &Bytes, nonce: u64, 
 /// Lets anvil send transactions of an account without its key, and gives it money for gas.
 pub(crate) async fn unlock(rpc: &Rpc, account: Address) -> anyhow::Result<()> {
     rpc.call::<Value>("anvil_impersonateAccount", [account]).await?;
-    rpc.call::<Value>("anvil_setBalance", (account, U256::from(10).pow(U256::from(24))))
-        .await?;
+    rpc.call::<Value>("anvil_setBalance", (account, U256::from(10).pow(U256::from(24)))).await?;
     Ok(())
 }

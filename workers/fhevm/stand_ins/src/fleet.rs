@@ -77,11 +77,7 @@ impl Fleet {
         network: &Network,
         keys: &[PrivateKeySigner],
     ) -> anyhow::Result<Fleet> {
-        ensure!(
-            program.is_file(),
-            "{} is missing: build it with `cargo build -p tidegate-fhevm`",
-            program.display()
-        );
+        ensure!(program.is_file(), "{} is missing: build it with `cargo build -p tidegate-fhevm`", program.display());
         let fleet = Fleet {
             program: program.to_owned(),
             database: database.to_owned(),
@@ -107,15 +103,9 @@ impl Fleet {
     /// When it fails.
     pub async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command().args(arguments).output();
-        let output = timeout(COMMAND_LIMIT, output)
-            .await
-            .with_context(|| format!("{arguments:?} does not end"))??;
+        let output = timeout(COMMAND_LIMIT, output).await.with_context(|| format!("{arguments:?} does not end"))??;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "tidegate-fhevm {arguments:?}: {}\n{errors}",
-            output.status
-        );
+        ensure!(output.status.success(), "tidegate-fhevm {arguments:?}: {}\n{errors}", output.status);
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -131,17 +121,10 @@ impl Fleet {
         command.args(arguments).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-        let line = timeout(TIME_LIMIT, lines.next_line())
-            .await
-            .context("the node does not listen")??;
+        let line = timeout(TIME_LIMIT, lines.next_line()).await.context("the node does not listen")??;
         let line = line.context("the node ended before it listened")?;
-        let url = line
-            .strip_prefix("listening on ")
-            .with_context(|| format!("the node said: {line}"))?;
-        Ok(Process {
-            url: Some(Url::parse(url)?),
-            child,
-        })
+        let url = line.strip_prefix("listening on ").with_context(|| format!("the node said: {line}"))?;
+        Ok(Process { url: Some(Url::parse(url)?), child })
     }
 
     /// Starts a worker. It ends where a failpoint such as `committed:40` says.
@@ -153,10 +136,7 @@ impl Fleet {
         let mut command = self.command();
         command.arg("work").stdout(Stdio::null());
         command.envs(failpoint.map(|failpoint| ("TIDEGATE_EVM_FAILPOINT", failpoint)));
-        Ok(Process {
-            url: None,
-            child: command.spawn()?,
-        })
+        Ok(Process { url: None, child: command.spawn()? })
     }
 
     fn config(&self) -> PathBuf {
@@ -209,9 +189,7 @@ impl Process {
     ///
     /// When it does not end.
     pub async fn ended(&mut self) -> anyhow::Result<()> {
-        timeout(TIME_LIMIT, self.child.wait())
-            .await
-            .context("a process does not end")??;
+        timeout(TIME_LIMIT, self.child.wait()).await.context("a process does not end")??;
         Ok(())
     }
 
@@ -241,11 +219,7 @@ fn configuration(network: &Network, wallets: usize) -> anyhow::Result<String> {
     );
     for (chain, host) in &network.hosts {
         let (id, url) = (chain.chain_id(), chain.url());
-        write!(
-            text,
-            "[[host_chains]]\nchain_id = {id}\nhttp = [\"{url}\"]\nacl = \"{}\"\n",
-            host.acl
-        )?;
+        write!(text, "[[host_chains]]\nchain_id = {id}\nhttp = [\"{url}\"]\nacl = \"{}\"\n", host.acl)?;
     }
     if let Some((chain, host)) = network.hosts.first() {
         write!(
@@ -258,11 +232,7 @@ fn configuration(network: &Network, wallets: usize) -> anyhow::Result<String> {
         )?;
     }
     for number in 0..wallets {
-        write!(
-            text,
-            "[[wallets]]\nname = \"wallet-{number}\"\nkey_env = \"{}\"\n",
-            key_variable(number)
-        )?;
+        write!(text, "[[wallets]]\nname = \"wallet-{number}\"\nkey_env = \"{}\"\n", key_variable(number))?;
     }
     Ok(text)
 }

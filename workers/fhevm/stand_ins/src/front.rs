@@ -118,10 +118,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let router = Router::new().route("/v2/{path}", post(async move |body: String| format!("{name} {body}")));
-        (
-            url,
-            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }),
-        )
+        (url, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
     }
 
     #[tokio::test]

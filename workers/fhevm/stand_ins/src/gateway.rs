@@ -56,24 +56,15 @@ impl Gateway {
     /// When the chain refuses a transaction.
     pub async fn deploy(operator: &mut Operator, options: &GatewayOptions) -> anyhow::Result<Gateway> {
         let chains: Vec<U256> = options.host_chains.iter().map(|chain| U256::from(*chain)).collect();
-        let signers = (
-            options.kms.clone(),
-            options.coprocessors.clone(),
-            chains,
-            first_context(),
-        );
+        let signers = (options.kms.clone(), options.coprocessors.clone(), chains, first_context());
         let config = operator.deploy("GatewayConfig", &signers.abi_encode_params()).await?;
         let token = operator.deploy("FeeToken", &[]).await?;
         let price = U256::from(PRICE);
         let prices = (token, price, price, price);
         let payment = operator.deploy("ProtocolPayment", &prices.abi_encode_params()).await?;
         let commits = operator.deploy("CiphertextCommits", &[]).await?;
-        let input_verification = operator
-            .deploy("InputVerification", &(config, payment).abi_encode_params())
-            .await?;
-        let decryption = operator
-            .deploy("Decryption", &(config, payment, commits).abi_encode_params())
-            .await?;
+        let input_verification = operator.deploy("InputVerification", &(config, payment).abi_encode_params()).await?;
+        let decryption = operator.deploy("Decryption", &(config, payment, commits).abi_encode_params()).await?;
         let thresholds = GatewayConfig::setThresholdsCall {
             public_: U256::from(options.public_threshold),
             user: U256::from(options.user_threshold),
@@ -81,14 +72,7 @@ impl Gateway {
         };
         operator.send(config, &thresholds).await?;
         operator.mined().await?;
-        Ok(Gateway {
-            decryption,
-            input_verification,
-            config,
-            payment,
-            token,
-            commits,
-        })
+        Ok(Gateway { decryption, input_verification, config, payment, token, commits })
     }
 
     /// Gives an account fee tokens for so many requests, and approves their payment. Uses no nonce of the account.
@@ -98,14 +82,8 @@ impl Gateway {
     /// When the chain refuses a transaction.
     pub async fn fund(&self, operator: &mut Operator, account: Address, requests: u64) -> anyhow::Result<()> {
         let value = U256::from(PRICE) * U256::from(requests);
-        operator
-            .send(self.token, &FeeToken::mintCall { account, value })
-            .await?;
-        let approval = FeeToken::setAllowanceCall {
-            owner: account,
-            spender: self.payment,
-            value: U256::MAX,
-        };
+        operator.send(self.token, &FeeToken::mintCall { account, value }).await?;
+        let approval = FeeToken::setAllowanceCall { owner: account, spender: self.payment, value: U256::MAX };
         operator.send(self.token, &approval).await?;
         operator.mined().await
     }

@@ -61,34 +61,15 @@ impl Host {
     ///
     /// When the chain refuses a transaction.
     pub async fn deploy(operator: &mut Operator, options: &HostOptions<'_>) -> anyhow::Result<Host> {
-        let HostOptions {
-            gateway_chain,
-            gateway,
-            signers,
-            storage_url,
-        } = options;
+        let HostOptions { gateway_chain, gateway, signers, storage_url } = options;
         let chain = U256::from(*gateway_chain);
         let context = first_context();
         let acl = operator.deploy("ACL", &[]).await?;
-        ensure!(
-            acl == self::acl(),
-            "the host chain's contracts must be the first that are deployed on it"
-        );
-        let kms = (
-            chain,
-            gateway.decryption,
-            U256::from(signers.public_threshold),
-            signers.kms.clone(),
-            context,
-        );
+        ensure!(acl == self::acl(), "the host chain's contracts must be the first that are deployed on it");
+        let kms = (chain, gateway.decryption, U256::from(signers.public_threshold), signers.kms.clone(), context);
         let kms_verifier = operator.deploy("KMSVerifier", &kms.abi_encode_params()).await?;
         let threshold = U256::from(signers.coprocessor_threshold);
-        let input = (
-            chain,
-            gateway.input_verification,
-            threshold,
-            signers.coprocessors.clone(),
-        );
+        let input = (chain, gateway.input_verification, threshold, signers.coprocessors.clone());
         let input_verifier = operator.deploy("InputVerifier", &input.abi_encode_params()).await?;
         let protocol_config = operator.deploy("ProtocolConfig", &[]).await?;
         let kms_generation = operator.deploy("KMSGeneration", &[]).await?;
@@ -109,26 +90,12 @@ impl Host {
             kmsGen: U256::from(1),
             mpc: U256::from(1),
         };
-        let define = ProtocolConfig::defineContextCall {
-            contextId: context,
-            nodes: nodes.collect(),
-            thresholds,
-        };
+        let define = ProtocolConfig::defineContextCall { contextId: context, nodes: nodes.collect(), thresholds };
         operator.send(protocol_config, &define).await?;
         let urls = vec![storage_url.clone()];
-        let activate = KMSGeneration::activateCall {
-            keyId: first_key(),
-            crsId: first_crs(),
-            storageUrls: urls,
-        };
+        let activate = KMSGeneration::activateCall { keyId: first_key(), crsId: first_crs(), storageUrls: urls };
         operator.send(kms_generation, &activate).await?;
         operator.mined().await?;
-        Ok(Host {
-            acl,
-            kms_verifier,
-            input_verifier,
-            protocol_config,
-            kms_generation,
-        })
+        Ok(Host { acl, kms_verifier, input_verifier, protocol_config, kms_generation })
     }
 }

@@ -29,10 +29,7 @@ impl Keys {
         for (kind, id, file) in [("PublicKey", first_key(), "key.bin"), ("CRS", first_crs(), "crs.bin")] {
             let content = std::fs::read(folder.join(file));
             let content = Bytes::from(content.with_context(|| format!("no {file}: run `make client-assets`"))?);
-            router = router.route(
-                &format!("/{STORAGE_PREFIX}/{kind}/{id:064x}"),
-                get(async move || content),
-            );
+            router = router.route(&format!("/{STORAGE_PREFIX}/{kind}/{id:064x}"), get(async move || content));
         }
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);

@@ -19,17 +19,8 @@ pub struct Kms {
 
 /// What a request asks for.
 enum Asked {
-    Public {
-        id: U256,
-        handles: Vec<B256>,
-        extra_data: Bytes,
-    },
-    User {
-        id: U256,
-        handles: Vec<B256>,
-        public_key: Bytes,
-        extra_data: Bytes,
-    },
+    Public { id: U256, handles: Vec<B256>, extra_data: Bytes },
+    User { id: U256, handles: Vec<B256>, public_key: Bytes, extra_data: Bytes },
 }
 
 impl Kms {
@@ -40,9 +31,7 @@ impl Kms {
     /// When a key cannot be made.
     pub fn new(nodes: usize) -> anyhow::Result<Kms> {
         let nodes = (0..nodes).map(|number| Ok(Arc::new(Node::new("KMS node", number)?)));
-        Ok(Kms {
-            nodes: nodes.collect::<anyhow::Result<_>>()?,
-        })
+        Ok(Kms { nodes: nodes.collect::<anyhow::Result<_>>()? })
     }
 
     /// Its nodes.
@@ -61,21 +50,11 @@ impl Kms {
         let domain = domain("Decryption", chain_id, to);
         let (id, calldata) = match asked(log) {
             None => return Ok(None),
-            Some(Asked::Public {
-                id,
-                handles,
-                extra_data,
-            }) => {
+            Some(Asked::Public { id, handles, extra_data }) => {
                 // The published SDK checks the signature over no extra data.
-                let extra_data = if extra_data[..] == [0] {
-                    Bytes::new()
-                } else {
-                    extra_data
-                };
-                let result: Bytes = handles
-                    .iter()
-                    .flat_map(|handle| clear_value(*handle).to_be_bytes::<32>())
-                    .collect();
+                let extra_data = if extra_data[..] == [0] { Bytes::new() } else { extra_data };
+                let result: Bytes =
+                    handles.iter().flat_map(|handle| clear_value(*handle).to_be_bytes::<32>()).collect();
                 let signed = PublicDecryptVerification {
                     ctHandles: handles,
                     decryptedResult: result.clone(),
@@ -90,12 +69,7 @@ impl Kms {
                 };
                 (id, call.abi_encode())
             }
-            Some(Asked::User {
-                id,
-                handles,
-                public_key,
-                extra_data,
-            }) => {
+            Some(Asked::User { id, handles, public_key, extra_data }) => {
                 let share = share(node.address(), &handles, &public_key);
                 let signed = UserDecryptResponseVerification {
                     publicKey: public_key,
@@ -113,11 +87,7 @@ impl Kms {
                 (id, call.abi_encode())
             }
         };
-        Ok(Some(Answer {
-            id,
-            to,
-            calldata: calldata.into(),
-        }))
+        Ok(Some(Answer { id, to, calldata: calldata.into() }))
     }
 }
 
@@ -149,35 +119,17 @@ fn asked(log: &Log) -> Option<Asked> {
     }
     let handles = |materials: Vec<SnsCiphertextMaterial>| materials.iter().map(|found| found.ctHandle).collect();
     if let Some(event) = decoded::<Decryption::PublicDecryptionRequest>(log) {
-        return Some(Asked::Public {
-            id: event.decryptionId,
-            handles: event.ctHandles,
-            extra_data: event.extraData,
-        });
+        return Some(Asked::Public { id: event.decryptionId, handles: event.ctHandles, extra_data: event.extraData });
     }
     if let Some(event) = decoded::<WithMaterials::PublicDecryptionRequest>(log) {
         let handles = handles(event.snsCtMaterials);
-        return Some(Asked::Public {
-            id: event.decryptionId,
-            handles,
-            extra_data: event.extraData,
-        });
+        return Some(Asked::Public { id: event.decryptionId, handles, extra_data: event.extraData });
     }
     let (id, handles, public_key, extra_data) = if let Some(event) = decoded::<Decryption::UserDecryptionRequest>(log) {
         (event.decryptionId, event.ctHandles, event.publicKey, event.extraData)
     } else {
         let event = decoded::<WithMaterials::UserDecryptionRequest>(log)?;
-        (
-            event.decryptionId,
-            handles(event.snsCtMaterials),
-            event.publicKey,
-            event.extraData,
-        )
+        (event.decryptionId, handles(event.snsCtMaterials), event.publicKey, event.extraData)
     };
-    Some(Asked::User {
-        id,
-        handles,
-        public_key,
-        extra_data,
-    })
+    Some(Asked::User { id, handles, public_key, extra_data })
 }

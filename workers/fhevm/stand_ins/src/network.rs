@@ -33,11 +33,7 @@ impl Default for NetworkOptions {
     /// Gateway chain 54321 and host chain 31337, a KMS of four nodes that needs three, and one coprocessor.
     fn default() -> NetworkOptions {
         NetworkOptions {
-            gateway: ChainOptions {
-                chain_id: 54321,
-                mining: Mining::Mixed,
-                ..ChainOptions::default()
-            },
+            gateway: ChainOptions { chain_id: 54321, mining: Mining::Mixed, ..ChainOptions::default() },
             hosts: vec![ChainOptions::default()],
             kms: 4,
             public_threshold: 3,
@@ -78,13 +74,7 @@ impl Network {
     /// As of [`start`](Self::start).
     pub async fn with_wallets(count: usize) -> anyhow::Result<(Network, Vec<PrivateKeySigner>)> {
         let usual = NetworkOptions::default();
-        let options = NetworkOptions {
-            gateway: ChainOptions {
-                mining: Mining::Every(1),
-                ..usual.gateway
-            },
-            ..usual
-        };
+        let options = NetworkOptions { gateway: ChainOptions { mining: Mining::Every(1), ..usual.gateway }, ..usual };
         let mut network = Network::start(&options).await?;
         network.coprocessor.reject(REJECTED);
         let wallets = network.chain.keys()[..count].to_vec();

@@ -34,10 +34,7 @@ impl Node {
     /// When the hash of both is no key, which no name is known for.
     pub(crate) fn new(name: &str, number: usize) -> anyhow::Result<Node> {
         let key = PrivateKeySigner::from_bytes(&keccak256(format!("{name} {number}")))?;
-        Ok(Node {
-            key,
-            behaviour: Mutex::default(),
-        })
+        Ok(Node { key, behaviour: Mutex::default() })
     }
 
     /// The address that its signatures recover to, and that its transactions come from.

@@ -55,10 +55,7 @@ struct Answer {
 impl Rpc {
     /// The node at a URL.
     pub fn new(url: Url) -> Rpc {
-        Rpc {
-            url,
-            client: reqwest::Client::new(),
-        }
+        Rpc { url, client: reqwest::Client::new() }
     }
 
     /// Where the node is.
@@ -73,10 +70,7 @@ impl Rpc {
     /// When the node cannot be reached, or with a [`NodeError`].
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> anyhow::Result<T> {
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
-        let answer: Answer = self
-            .post(&body)
-            .await
-            .with_context(|| format!("{method} at {}", self.url))?;
+        let answer: Answer = self.post(&body).await.with_context(|| format!("{method} at {}", self.url))?;
         match answer.error {
             Some(error) => Err(anyhow::Error::new(error).context(format!("{method} at {}", self.url))),
             None => serde_json::from_value(answer.result).with_context(|| format!("the result of {method}")),
@@ -101,10 +95,7 @@ impl Rpc {
         if answers.len() != calls.len() {
             bail!("{} answers to a batch of {} calls", answers.len(), calls.len());
         }
-        Ok(answers
-            .into_iter()
-            .map(|answer| answer.error.map_or(Ok(answer.result), Err))
-            .collect())
+        Ok(answers.into_iter().map(|answer| answer.error.map_or(Ok(answer.result), Err)).collect())
     }
 
     /// The receipt of a transaction, once it is mined.
@@ -122,19 +113,10 @@ impl Rpc {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(Duration::from_secs(20), receipt)
-            .await
-            .with_context(|| format!("transaction {hash} is not mined"))?
+        timeout(Duration::from_secs(20), receipt).await.with_context(|| format!("transaction {hash} is not mined"))?
     }
 
     async fn post<T: DeserializeOwned>(&self, body: &Value) -> anyhow::Result<T> {
-        Ok(self
-            .client
-            .post(self.url.clone())
-            .json(body)
-            .send()
-            .await?
-            .json()
-            .await?)
+        Ok(self.client.post(self.url.clone()).json(body).send().await?.json().await?)
     }
 }

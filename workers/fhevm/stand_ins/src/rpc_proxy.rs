@@ -71,22 +71,13 @@ impl Rule {
     /// The fault happens to every call of a method.
     #[must_use]
     pub fn new(method: &'static str, fault: Fault) -> Rule {
-        Rule {
-            method: Some(method),
-            ..Rule::all(fault)
-        }
+        Rule { method: Some(method), ..Rule::all(fault) }
     }
 
     /// The fault happens to every call.
     #[must_use]
     pub fn all(fault: Fault) -> Rule {
-        Rule {
-            method: None,
-            fault,
-            containing: String::new(),
-            rate: 1.0,
-            times: None,
-        }
+        Rule { method: None, fault, containing: String::new(), rate: 1.0, times: None }
     }
 
     /// Only to calls whose parameters contain a text.
@@ -153,14 +144,10 @@ impl RpcProxy {
                 faults: 0,
             }),
         });
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .context("the proxy cannot listen")?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("the proxy cannot listen")?;
         let url = Url::parse(&format!("http://{}", listener.local_addr()?))?;
-        let router = Router::new()
-            .route("/", post(serve))
-            .layer(DefaultBodyLimit::disable())
-            .with_state(Arc::clone(&shared));
+        let router =
+            Router::new().route("/", post(serve)).layer(DefaultBodyLimit::disable()).with_state(Arc::clone(&shared));
         let ended = shared.ended.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -168,11 +155,7 @@ impl RpcProxy {
                 served = axum::serve(listener, router) => drop(served),
             }
         });
-        Ok(RpcProxy {
-            url,
-            _end: shared.ended.clone().drop_guard(),
-            shared,
-        })
+        Ok(RpcProxy { url, _end: shared.ended.clone().drop_guard(), shared })
     }
 
     /// Where it serves JSON-RPC.

@@ -26,24 +26,16 @@ const BEFORE_KILL: usize = 2;
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let keys = Keys::start(&target().join("fhevm-assets")).await?;
-    let options = NetworkOptions {
-        storage_url: keys.url().to_owned(),
-        ..NetworkOptions::default()
-    };
+    let options = NetworkOptions { storage_url: keys.url().to_owned(), ..NetworkOptions::default() };
     let mut network = Network::start(&options).await?;
     network.coprocessor.reject(REJECTED);
     let wallets = network.chain.keys()[..1].to_vec();
     for wallet in &wallets {
-        network
-            .gateway
-            .fund(&mut network.operator, wallet.address(), 100_000)
-            .await?;
+        network.gateway.fund(&mut network.operator, wallet.address(), 100_000).await?;
     }
     let database = Database::start().await?;
     let program = std::env::current_exe()?.with_file_name("tidegate-fhevm");
-    let fleet = Fleet::new(&program, &database.url, &network, &wallets)
-        .await?
-        .with("TIDEGATE_FHEVM__KEYS", "required");
+    let fleet = Fleet::new(&program, &database.url, &network, &wallets).await?.with("TIDEGATE_FHEVM__KEYS", "required");
     let key = ApiKey::generate()?;
     let tidegate = Tidegate::connect(&database.url).await?;
     let scopes = [Scope::Submit, Scope::Admin];

@@ -51,10 +51,7 @@ async fn send(rpc: &Rpc, from: Address, to: Address, call: &impl SolCall) -> Tra
 }
 
 fn events<E: SolEvent>(logs: &[Log]) -> Vec<E> {
-    logs.iter()
-        .filter_map(|log| log.log_decode::<E>().ok())
-        .map(|log| log.inner.data)
-        .collect()
+    logs.iter().filter_map(|log| log.log_decode::<E>().ok()).map(|log| log.inner.data).collect()
 }
 
 /// Waits until an event has been emitted so many times.
@@ -69,9 +66,7 @@ async fn wait_for<E: SolEvent>(rpc: &Rpc, from: Address, count: usize) -> Vec<E>
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), found)
-        .await
-        .expect(E::SIGNATURE)
+    tokio::time::timeout(Duration::from_secs(20), found).await.expect(E::SIGNATURE)
 }
 
 fn proof(user: Address) -> InputVerification::verifyProofRequestCall {
@@ -85,10 +80,7 @@ fn proof(user: Address) -> InputVerification::verifyProofRequestCall {
 }
 
 fn public(handles: Vec<B256>) -> Decryption::publicDecryptionRequestCall {
-    Decryption::publicDecryptionRequestCall {
-        ctHandles: handles,
-        extraData: vec![0].into(),
-    }
+    Decryption::publicDecryptionRequestCall { ctHandles: handles, extraData: vec![0].into() }
 }
 
 /// A valid request of a user.
@@ -102,18 +94,9 @@ async fn user_request(network: &Network, rpc: &Rpc, user: &PrivateKeySigner) -> 
         extra_data: vec![0].into(),
     };
     Decryption::userDecryptionRequestCall {
-        ctHandleContractPairs: vec![CtHandleContractPair {
-            ctHandle: handle(1, EUINT64),
-            contractAddress: CONTRACT,
-        }],
-        requestValidity: RequestValidity {
-            startTimestamp: U256::from(permit.start),
-            durationDays: U256::from(1),
-        },
-        contractsInfo: ContractsInfo {
-            chainId: U256::from(HOST),
-            addresses: vec![CONTRACT],
-        },
+        ctHandleContractPairs: vec![CtHandleContractPair { ctHandle: handle(1, EUINT64), contractAddress: CONTRACT }],
+        requestValidity: RequestValidity { startTimestamp: U256::from(permit.start), durationDays: U256::from(1) },
+        contractsInfo: ContractsInfo { chainId: U256::from(HOST), addresses: vec![CONTRACT] },
         userAddress: user.address(),
         publicKey: permit.public_key.clone(),
         signature: permit.sign(user, HOST, network.gateway.decryption).unwrap(),
@@ -135,12 +118,7 @@ async fn a_proof_is_accepted_or_rejected() {
     send(&rpc, sender, at, &proof(bad)).await;
 
     let verified = wait_for::<InputVerification::VerifyProofResponse>(&rpc, at, 1).await;
-    let expected = handles(
-        &vec![7; 100].into(),
-        network.hosts[0].1.acl,
-        U256::from(HOST),
-        &[EUINT64],
-    );
+    let expected = handles(&vec![7; 100].into(), network.hosts[0].1.acl, U256::from(HOST), &[EUINT64]);
     assert_eq!(verified[0].ctHandles, expected);
     assert_eq!(expected[0][22..], hex!("0000000000007a690500"));
     assert_eq!(verified[0].signatures.len(), 1);
@@ -152,19 +130,10 @@ async fn a_proof_is_accepted_or_rejected() {
 async fn a_public_decryption_is_answered_when_enough_nodes_agree() {
     let (mut network, rpc, sender) = network().await;
     let at = network.gateway.decryption;
-    network.kms.nodes()[0].behave(Behaviour {
-        silent: true,
-        ..Behaviour::default()
-    });
-    network.kms.nodes()[1].behave(Behaviour {
-        silent: true,
-        ..Behaviour::default()
-    });
+    network.kms.nodes()[0].behave(Behaviour { silent: true, ..Behaviour::default() });
+    network.kms.nodes()[1].behave(Behaviour { silent: true, ..Behaviour::default() });
     // The nodes read either layout.
-    let layouts = Decryption::setLayoutsCall {
-        materials: true,
-        handles_: false,
-    };
+    let layouts = Decryption::setLayoutsCall { materials: true, handles_: false };
     network.operator.send(at, &layouts).await.unwrap();
     network.operator.mined().await.unwrap();
     let asked = vec![handle(1, 5), handle(2, 0)];
@@ -177,21 +146,13 @@ async fn a_public_decryption_is_answered_when_enough_nodes_agree() {
     };
     tokio::time::timeout(Duration::from_secs(20), before).await.unwrap();
     let logs: Vec<Log> = rpc.call("eth_getLogs", &calls).await.unwrap();
-    assert!(
-        events::<Decryption::PublicDecryptionResponse>(&logs).is_empty(),
-        "two of three nodes are not enough"
-    );
+    assert!(events::<Decryption::PublicDecryptionResponse>(&logs).is_empty(), "two of three nodes are not enough");
 
     network.kms.nodes()[0].behave(Behaviour::default());
-    let answer = wait_for::<Decryption::PublicDecryptionResponse>(&rpc, at, 1)
-        .await
-        .remove(0);
+    let answer = wait_for::<Decryption::PublicDecryptionResponse>(&rpc, at, 1).await.remove(0);
     assert_eq!(answer.decryptionId, (U256::from(1) << 248) + U256::from(1));
     assert_eq!(answer.decryptedResult.len(), 64);
-    assert_eq!(
-        U256::from_be_slice(&answer.decryptedResult[..32]),
-        clear_value(asked[0])
-    );
+    assert_eq!(U256::from_be_slice(&answer.decryptedResult[..32]), clear_value(asked[0]));
     assert!(answer.decryptedResult[32..63].iter().all(|byte| *byte == 0) && answer.decryptedResult[63] < 2);
     assert_eq!(answer.extraData, Bytes::new(), "0x00 is answered over no extra data");
     let signed = PublicDecryptVerification {
@@ -201,10 +162,7 @@ async fn a_public_decryption_is_answered_when_enough_nodes_agree() {
     };
     let digest = alloy::sol_types::SolStruct::eip712_signing_hash(&signed, &domain("Decryption", 54321, at));
     let by = |signature: &Bytes| {
-        alloy::primitives::Signature::from_raw(signature)
-            .unwrap()
-            .recover_address_from_prehash(&digest)
-            .unwrap()
+        alloy::primitives::Signature::from_raw(signature).unwrap().recover_address_from_prehash(&digest).unwrap()
     };
     let mut signers: Vec<Address> = answer.signatures.iter().map(by).collect();
     let mut expected = network.kms.signers();
@@ -219,25 +177,13 @@ async fn each_node_sends_its_share_of_a_user_decryption() {
     let (network, rpc, sender) = network().await;
     let at = network.gateway.decryption;
     let user = PrivateKeySigner::random();
-    network.kms.nodes()[0].behave(Behaviour {
-        repeats: 2,
-        ..Behaviour::default()
-    });
-    network.kms.nodes()[3].behave(Behaviour {
-        delay: Duration::from_millis(500),
-        ..Behaviour::default()
-    });
+    network.kms.nodes()[0].behave(Behaviour { repeats: 2, ..Behaviour::default() });
+    network.kms.nodes()[3].behave(Behaviour { delay: Duration::from_millis(500), ..Behaviour::default() });
     let call = user_request(&network, &rpc, &user).await;
     assert!(send(&rpc, sender, at, &call).await.status());
     let shares = wait_for::<Decryption::UserDecryptionResponse>(&rpc, at, 4).await;
     assert_eq!(shares[0].decryptionId, (U256::from(1) << 249) + U256::from(1));
-    assert_eq!(
-        shares
-            .iter()
-            .map(|share| share.indexShare.to::<u64>())
-            .collect::<Vec<_>>(),
-        [0, 1, 2, 3]
-    );
+    assert_eq!(shares.iter().map(|share| share.indexShare.to::<u64>()).collect::<Vec<_>>(), [0, 1, 2, 3]);
     let late = share(network.kms.nodes()[3].address(), &[handle(1, EUINT64)], &call.publicKey);
     assert_eq!(shares[3].userDecryptedShare, late);
     wait_for::<Decryption::UserDecryptionResponseThresholdReached>(&rpc, at, 1).await;
@@ -250,17 +196,9 @@ async fn a_request_that_is_mined_again_is_answered_again() {
     let receipt = send(&rpc, sender, at, &public(vec![handle(1, 5)])).await;
     wait_for::<Decryption::PublicDecryptionResponse>(&rpc, at, 1).await;
     network.chain.reorg_from(receipt.block_number.unwrap()).await.unwrap();
-    assert_eq!(
-        rpc.call::<Vec<Log>>("eth_getLogs", [json!({"fromBlock": "0x0", "address": at})])
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(rpc.call::<Vec<Log>>("eth_getLogs", [json!({"fromBlock": "0x0", "address": at})]).await.unwrap(), []);
     send(&rpc, sender, at, &public(vec![handle(2, 5)])).await;
     let answers = wait_for::<Decryption::PublicDecryptionResponse>(&rpc, at, 1).await;
     assert_eq!(answers[0].decryptionId, (U256::from(1) << 248) + U256::from(1));
-    assert_eq!(
-        U256::from_be_slice(&answers[0].decryptedResult),
-        clear_value(handle(2, 5))
-    );
+    assert_eq!(U256::from_be_slice(&answers[0].decryptedResult), clear_value(handle(2, 5)));
 }

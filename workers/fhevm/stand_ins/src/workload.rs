@@ -95,10 +95,7 @@ fn handle(host_chain: u64, seed: B256) -> B256 {
 
 fn public(network: &Network, host_chain: u64, seed: B256) -> Work {
     let handle = handle(host_chain, seed);
-    let call = Decryption::publicDecryptionRequestCall {
-        ctHandles: vec![handle],
-        extraData: EXTRA_DATA.into(),
-    };
+    let call = Decryption::publicDecryptionRequestCall { ctHandles: vec![handle], extraData: EXTRA_DATA.into() };
     Work {
         path: "v2/public-decrypt",
         body: json!({"ciphertextHandles": [handle], "extraData": "0x00"}),
@@ -130,18 +127,10 @@ fn user(network: &Network, host_chain: u64, seed: B256, delegated: bool) -> anyh
         "contractsChainId": host_chain.to_string(), "contractAddresses": [CONTRACT],
         "signature": hex::encode(&signature), "publicKey": hex::encode(&permit.public_key), "extraData": "0x00",
     });
-    let ctHandleContractPairs = vec![CtHandleContractPair {
-        ctHandle: handle,
-        contractAddress: CONTRACT,
-    }];
-    let requestValidity = RequestValidity {
-        startTimestamp: U256::from(permit.start),
-        durationDays: U256::from(permit.days),
-    };
-    let contractsInfo = ContractsInfo {
-        chainId: U256::from(host_chain),
-        addresses: permit.contracts,
-    };
+    let ctHandleContractPairs = vec![CtHandleContractPair { ctHandle: handle, contractAddress: CONTRACT }];
+    let requestValidity =
+        RequestValidity { startTimestamp: U256::from(permit.start), durationDays: U256::from(permit.days) };
+    let contractsInfo = ContractsInfo { chainId: U256::from(host_chain), addresses: permit.contracts };
     let (start, days) = (permit.start.to_string(), permit.days.to_string());
     let (path, calldata) = if delegated {
         body["delegatorAddress"] = json!(delegator);
@@ -151,10 +140,7 @@ fn user(network: &Network, host_chain: u64, seed: B256, delegated: bool) -> anyh
         let call = Decryption::delegatedUserDecryptionRequestCall {
             ctHandleContractPairs,
             requestValidity,
-            delegationAccounts: DelegationAccounts {
-                delegatorAddress: delegator,
-                delegateAddress: key.address(),
-            },
+            delegationAccounts: DelegationAccounts { delegatorAddress: delegator, delegateAddress: key.address() },
             contractsInfo,
             publicKey: permit.public_key.clone(),
             signature,
@@ -177,13 +163,7 @@ fn user(network: &Network, host_chain: u64, seed: B256, delegated: bool) -> anyh
     };
     let nodes = network.kms.signers().into_iter();
     let shares = nodes.map(|node| share(node, &[handle], &permit.public_key)).collect();
-    Ok(Work {
-        path,
-        body,
-        to: decryption,
-        calldata: calldata.into(),
-        answer: Answer::Shares(shares),
-    })
+    Ok(Work { path, body, to: decryption, calldata: calldata.into(), answer: Answer::Shares(shares) })
 }
 
 impl Work {
@@ -193,23 +173,15 @@ impl Work {
     ///
     /// When they differ.
     pub fn check(&self, ended: &Ended, user_threshold: usize) -> anyhow::Result<()> {
-        let Ended::Succeeded(result) = ended else {
-            bail!("{} ended with {ended:?}", self.path)
-        };
+        let Ended::Succeeded(result) = ended else { bail!("{} ended with {ended:?}", self.path) };
         match &self.answer {
             Answer::Proof(handles) => {
-                ensure!(
-                    result["accepted"] == true && result["handles"] == json!(handles),
-                    "wrong proof: {result}"
-                );
+                ensure!(result["accepted"] == true && result["handles"] == json!(handles), "wrong proof: {result}");
             }
             Answer::Rejection => ensure!(result["accepted"] == false, "a rejected proof: {result}"),
             Answer::Value(value) => {
                 let expected = hex::encode(value.to_be_bytes::<32>());
-                ensure!(
-                    result["decryptedValue"] == expected,
-                    "{result} instead of the value {expected}"
-                );
+                ensure!(result["decryptedValue"] == expected, "{result} instead of the value {expected}");
             }
             Answer::Shares(known) => {
                 let shares = result["result"].as_array().context("no shares")?;

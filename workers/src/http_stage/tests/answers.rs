@@ -10,9 +10,7 @@ async fn receipt_of(
     answer: impl Fn() -> Response<Body> + Send + Sync + 'static,
 ) -> (Option<String>, Option<String>) {
     let (_, transact) = Fake::start(answer).await.stages(flags);
-    let Sent::Receipt(receipt) = transact.send(&request()).await else {
-        panic!("no receipt")
-    };
+    let Sent::Receipt(receipt) = transact.send(&request()).await else { panic!("no receipt") };
     let found = transact.find_receipt(&request()).await;
     assert_eq!(found, Ok(Found::Receipt(receipt.clone())));
     (receipt.reference, receipt.response.map(|json| json.get().to_owned()))
@@ -32,12 +30,7 @@ async fn the_whole_body_is_the_response() {
     let cases: [(u16, &'static [_], &'static str, &str); 14] = [
         (201, json, r#"{"payment_id":"p-1"}"#, r#"{"payment_id":"p-1"}"#),
         // Members of an envelope mean nothing here.
-        (
-            200,
-            json,
-            r#"{"reference":1,"response":2}"#,
-            r#"{"reference":1,"response":2}"#,
-        ),
+        (200, json, r#"{"reference":1,"response":2}"#, r#"{"reference":1,"response":2}"#),
         (
             200,
             json,
@@ -49,12 +42,7 @@ async fn the_whole_body_is_the_response() {
         (200, &[], "7", "7"),
         (204, &[], "", "null"),
         (201, json, "", "null"),
-        (
-            200,
-            &[TEXT],
-            "thank you",
-            r#"{"content_type":"text/plain; charset=UTF-8","text":"thank you"}"#,
-        ),
+        (200, &[TEXT], "thank you", r#"{"content_type":"text/plain; charset=UTF-8","text":"thank you"}"#),
         (
             200,
             &[("content-type", "application/xml")],
@@ -63,12 +51,7 @@ async fn the_whole_body_is_the_response() {
         ),
         (200, &[], "thank you", r#"{"content_type":null,"text":"thank you"}"#),
         // It took the request, whatever it calls JSON.
-        (
-            200,
-            &[JSON],
-            r#"{"id":"#,
-            r#"{"content_type":"application/json","text":"{\"id\":"}"#,
-        ),
+        (200, &[JSON], r#"{"id":"#, r#"{"content_type":"application/json","text":"{\"id\":"}"#),
         // A charset that is not decoded here, and a type that is not text.
         (
             200,
@@ -76,12 +59,7 @@ async fn the_whole_body_is_the_response() {
             "abc",
             r#"{"base64":"YWJj","content_type":"text/plain; charset=\"latin1\""}"#,
         ),
-        (
-            200,
-            &[("content-type", "image/png")],
-            "abc",
-            r#"{"base64":"YWJj","content_type":"image/png"}"#,
-        ),
+        (200, &[("content-type", "image/png")], "abc", r#"{"base64":"YWJj","content_type":"image/png"}"#),
     ];
     for (status, headers, body, expected) in cases {
         assert_eq!(response_of(status, headers, body.as_bytes()).await, expected, "{body}");
@@ -112,10 +90,7 @@ async fn a_202_promises_a_response_unless_it_is_final() {
     assert_eq!(receipt_of("", accepted).await, (reference.clone(), None));
     let state = Some(r#"{"state":"queued"}"#.to_owned());
     assert_eq!(receipt_of("--answer final", accepted).await, (reference, state));
-    assert_eq!(
-        receipt_of("--answer envelope --answer direct=body", || response(202, &[], "")).await,
-        (None, None)
-    );
+    assert_eq!(receipt_of("--answer envelope --answer direct=body", || response(202, &[], "")).await, (None, None));
 }
 
 #[tokio::test]
@@ -128,10 +103,7 @@ async fn an_answer_beyond_the_limit_ends_the_request_as_executed() {
     assert_eq!(transact.find_receipt(&request()).await, Err(error));
 
     let (_, transact) = fake.stages("--max-response-bytes 9");
-    let receipt = Receipt {
-        reference: None,
-        response: Some("[1,2,3,4]".parse().unwrap()),
-    };
+    let receipt = Receipt { reference: None, response: Some("[1,2,3,4]".parse().unwrap()) };
     assert_eq!(transact.send(&request()).await, Sent::Receipt(receipt));
 }
 
@@ -141,9 +113,7 @@ async fn other_flows_answer_in_envelopes() {
     let url = format!("http://{}", fake.address);
     let receipt = async |kind: &str, flags: &str| {
         let (_, transact) = stages_at(&url, kind, flags);
-        let Sent::Receipt(receipt) = transact.send(&testing::request(kind)).await else {
-            panic!("no receipt")
-        };
+        let Sent::Receipt(receipt) = transact.send(&testing::request(kind)).await else { panic!("no receipt") };
         (receipt.reference, receipt.response.map(|json| json.get().to_owned()))
     };
     let envelope = (Some("r-1".to_owned()), Some(r#"{"x":1}"#.to_owned()));
@@ -168,10 +138,7 @@ async fn other_flows_answer_in_envelopes() {
 #[test]
 fn the_forms_are_words() {
     testing::assert_refused::<ForKind<AnswerForm>>(&[
-        (
-            "bodies",
-            "\"bodies\" is not a form of answers: it is body, final or envelope",
-        ),
+        ("bodies", "\"bodies\" is not a form of answers: it is body, final or envelope"),
         ("direct=", "is not a form"),
     ]);
 }

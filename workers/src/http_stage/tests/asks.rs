@@ -14,9 +14,7 @@ async fn asked(
     let fake = Fake::start(move || response(status, headers, body)).await;
     let flags = flags.replace("HERE", &format!("http://{}", fake.address));
     let (_, transact) = fake.stages(&flags);
-    let Sent::Receipt(receipt) = transact.send(&request()).await else {
-        panic!("no receipt")
-    };
+    let Sent::Receipt(receipt) = transact.send(&request()).await else { panic!("no receipt") };
     let found = transact.find_receipt(&request()).await;
     assert_eq!(found, Ok(Found::Receipt(receipt.clone())));
     assert!(transact.asks());
@@ -73,12 +71,9 @@ async fn a_location_is_asked_only_at_the_service_itself() {
     let fake = Fake::start(|| response(200, &[JSON], "7")).await;
     let own = format!("http://{}/jobs/2", fake.address);
     let (_, transact) = fake.stages("--response-url location");
-    for (location, calls) in [
-        ("/jobs/1", Some("/jobs/1")),
-        (&own, Some("/jobs/2")),
-        ("http://127.0.0.1:1/jobs", None),
-        ("https://[", None),
-    ] {
+    for (location, calls) in
+        [("/jobs/1", Some("/jobs/1")), (&own, Some("/jobs/2")), ("http://127.0.0.1:1/jobs", None), ("https://[", None)]
+    {
         fake.seen.lock().unwrap().clear();
         let said = transact.ask(&request(), Some(location)).await;
         let seen: Vec<_> = fake.seen.lock().unwrap().iter().map(|call| call.1.clone()).collect();
@@ -109,18 +104,9 @@ fn options_that_do_not_fit_are_refused() {
     for (flags, part) in [
         ("--response-url http://a/jobs", "put {reference} or {id} into it"),
         ("--response-at /a", "give that too"),
-        (
-            "--failed-at direct=/a=b --response-url x=http://a/{id}",
-            "give that too",
-        ),
-        (
-            "--response-url x=http://a/{id}",
-            "--response-url x=… is for direct kinds",
-        ),
-        (
-            "--response-url location --response-url location",
-            "twice for all other kinds",
-        ),
+        ("--failed-at direct=/a=b --response-url x=http://a/{id}", "give that too"),
+        ("--response-url x=http://a/{id}", "--response-url x=… is for direct kinds"),
+        ("--response-url location --response-url location", "twice for all other kinds"),
         ("--response-url location --answer direct=final", "exclude each other"),
     ] {
         let said = error(flags);

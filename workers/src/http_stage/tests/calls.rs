@@ -16,10 +16,7 @@ async fn a_call_carries_the_payload_and_its_headers() {
     transact.find_receipt(&request).await.unwrap();
     let after = chrono::Utc::now();
     let seen = fake.seen.lock().unwrap();
-    let calls: Vec<_> = seen
-        .iter()
-        .map(|(method, uri, _, body)| format!("{method} {uri} {body}"))
-        .collect();
+    let calls: Vec<_> = seen.iter().map(|(method, uri, _, body)| format!("{method} {uri} {body}")).collect();
     let expected = [
         r#"POST /check/direct {"secret":7}"#,
         r#"POST /send/direct {"secret":7}"#,
@@ -73,9 +70,7 @@ async fn no_connection_means_that_nothing_has_left() {
     let (readiness, transact) = stages_at(&format!("http://{address}"), "direct", "");
     assert_eq!(retry_code(readiness.check(&request()).await), "connect");
     let sent = transact.send(&request()).await;
-    let Sent::Retry { error, .. } = &sent else {
-        panic!("{sent:?}")
-    };
+    let Sent::Retry { error, .. } = &sent else { panic!("{sent:?}") };
     assert!(!error.message.contains(&address.to_string()), "{}", error.message);
     assert_eq!(retry(sent), ("connect".to_owned(), None, false));
     assert_eq!(transact.find_receipt(&request()).await.unwrap_err().code, "connect");
@@ -87,10 +82,7 @@ async fn a_service_that_does_not_begin_in_time_may_have_taken_it() {
     let (readiness, transact) = fake.stages("--connect-timeout 50ms --first-byte-timeout 50ms");
     assert_eq!(retry_code(readiness.check(&request()).await), "timeout");
     let sent = transact.send(&request()).await;
-    assert_eq!(
-        message(&sent),
-        "the service did not answer in time: cut by --first-byte-timeout 50ms"
-    );
+    assert_eq!(message(&sent), "the service did not answer in time: cut by --first-byte-timeout 50ms");
     assert_eq!(retry(sent), ("timeout".to_owned(), None, true));
 }
 
@@ -103,11 +95,7 @@ fn message(sent: &Sent) -> &str {
 
 #[test]
 fn an_answer_may_take_as_long_as_the_policy_allows() {
-    let HttpOptions {
-        first_byte_timeout,
-        body_timeout,
-        ..
-    } = HttpOptions::default();
+    let HttpOptions { first_byte_timeout, body_timeout, .. } = HttpOptions::default();
     assert_eq!((first_byte_timeout, body_timeout), (None, None));
 }
 
@@ -173,10 +161,7 @@ async fn a_service_that_hangs_up_may_have_taken_it() {
 async fn redirects_are_not_followed() {
     let fake = Fake::start(|| response(307, &[("location", "/elsewhere")], "")).await;
     let sent = fake.stages("").1.send(&request()).await;
-    assert!(
-        matches!(&sent, Sent::Retry { error, .. } if error.message.contains("redirects")),
-        "{sent:?}"
-    );
+    assert!(matches!(&sent, Sent::Retry { error, .. } if error.message.contains("redirects")), "{sent:?}");
     assert_eq!(fake.seen.lock().unwrap().len(), 1);
 }
 
@@ -184,21 +169,14 @@ async fn redirects_are_not_followed() {
 async fn without_a_receipt_url_the_service_is_not_called() {
     let fake = Fake::start(|| response(200, &[], "")).await;
     let (_, transact) = fake.stages("");
-    let transact = HttpTransact {
-        receipt: None,
-        ..transact
-    };
+    let transact = HttpTransact { receipt: None, ..transact };
     assert_eq!(transact.find_receipt(&request()).await, Ok(Found::Nothing));
     assert!(fake.seen.lock().unwrap().is_empty());
 }
 
 #[test]
 fn stages_are_made_for_the_kinds_that_have_urls() {
-    let flows = [
-        ("direct", Flow::Direct),
-        ("report", Flow::Decrypt),
-        ("vote", Flow::Decrypt),
-    ];
+    let flows = [("direct", Flow::Direct), ("report", Flow::Decrypt), ("vote", Flow::Decrypt)];
     let flows: BTreeMap<_, _> = flows.map(|(kind, flow)| (kind.to_owned(), flow)).into();
     let made = |flags: &str| stages(&from_flags(flags), &flows).map(|stages| format!("{stages:?}"));
 
@@ -216,10 +194,7 @@ fn stages_are_made_for_the_kinds_that_have_urls() {
         "--send-url http://a/send --send-url direct=http://b/send",
     ] {
         let refused = made(ambiguous).unwrap_err().to_string();
-        assert!(
-            refused.contains("report, vote: name those that it is for with --kind"),
-            "{refused}"
-        );
+        assert!(refused.contains("report, vote: name those that it is for with --kind"), "{refused}");
     }
     for clear in [
         "--send-url http://a/send --kind direct",

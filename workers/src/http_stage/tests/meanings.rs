@@ -51,14 +51,8 @@ async fn every_status_has_its_meaning() {
     }
     for status in [400, 404, 405, 410, 413, 422, 451] {
         let (check, sent, found) = outcomes(status, &[], "").await;
-        assert!(
-            matches!(&check, Check::Failed(error) if error.code == "not_possible"),
-            "{check:?}"
-        );
-        assert!(
-            matches!(&sent, Sent::Rejected(error) if error.code == "rejected"),
-            "{sent:?}"
-        );
+        assert!(matches!(&check, Check::Failed(error) if error.code == "not_possible"), "{check:?}");
+        assert!(matches!(&sent, Sent::Rejected(error) if error.code == "rejected"), "{sent:?}");
         let expected = match status {
             404 => Some(Found::Nothing),
             410 => Some(Found::Never),
@@ -114,11 +108,7 @@ async fn a_receipt_is_read_from_body_or_headers() {
         ),
         (&[JSON], r#"{"reference":"r","n":1e400}"#, receipt(Some("r"), None)),
         // Whether it can be stored is the database's to say, and the service has taken the request.
-        (
-            &[JSON],
-            r#"{"response":[{"a\u0000":1}]}"#,
-            receipt(None, Some(r#"[{"a\u0000":1}]"#)),
-        ),
+        (&[JSON], r#"{"response":[{"a\u0000":1}]}"#, receipt(None, Some(r#"[{"a\u0000":1}]"#))),
         (&[], r#"{"reference":null,"response":null}"#, receipt(None, None)),
         (headers, "", receipt(Some("t-1"), None)),
         (headers, r#"{"reference":"r-1"}"#, receipt(Some("r-1"), None)),
@@ -127,9 +117,7 @@ async fn a_receipt_is_read_from_body_or_headers() {
     for (headers, body, expected) in cases {
         let (_, sent, found) = outcomes(202, headers, body).await;
         assert_eq!(sent, expected, "{body}");
-        let Ok(Found::Receipt(receipt)) = found else {
-            panic!("no receipt in {body}")
-        };
+        let Ok(Found::Receipt(receipt)) = found else { panic!("no receipt in {body}") };
         assert_eq!(Sent::Receipt(receipt), expected, "{body}");
     }
 }
@@ -171,10 +159,7 @@ async fn a_refusal_is_passed_on_in_the_services_own_words() {
     // A number that no program could hold does not hide the words beside it.
     let body = r#"{"detail":"the account is closed","code":"account_closed","retryable":true,"limit":1e400}"#;
     let (_, sent, _) = outcomes(422, headers, body).await;
-    assert_eq!(
-        sent,
-        Sent::Rejected(RequestError::new("account_closed", "the account is closed", true))
-    );
+    assert_eq!(sent, Sent::Rejected(RequestError::new("account_closed", "the account is closed", true)));
 
     let (_, sent, _) = outcomes(400, headers, r#"{"title":"No","code":"two words"}"#).await;
     assert_eq!(sent, Sent::Rejected(RequestError::new("rejected", "No", false)));

@@ -20,10 +20,7 @@ impl Responder for Mailbox {
             let mut failures = self.failures_left.lock().unwrap();
             if *failures > 0 {
                 *failures -= 1;
-                return Err(NotDelivered::Retry {
-                    why: "not now".to_owned(),
-                    after: None,
-                });
+                return Err(NotDelivered::Retry { why: "not now".to_owned(), after: None });
             }
             self.got.lock().unwrap().push(response.clone());
             Ok(self.outcome.clone())
@@ -85,11 +82,8 @@ async fn without_options_there_is_no_bookkeeping_but_the_same_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_response_is_offered_until_it_is_taken_or_a_minute_has_passed() {
     for (failures, delivered) in [(3, 1), (1000, 0)] {
-        let mailbox = Arc::new(Mailbox {
-            failures_left: Mutex::new(failures),
-            outcome: "late".to_owned(),
-            ..Mailbox::default()
-        });
+        let mailbox =
+            Arc::new(Mailbox { failures_left: Mutex::new(failures), outcome: "late".to_owned(), ..Mailbox::default() });
         let downstream = sent(remembering(""), &mailbox, "public_decrypt").await;
         downstream.drain(Duration::from_secs(100)).await;
         let stats = downstream.stats();

@@ -14,8 +14,7 @@ const REAL: &str = include_str!("abi.tsv");
 
 /// The rows of [`REAL`]: contracts, kind, signature, selector.
 fn real() -> impl Iterator<Item = [&'static str; 4]> {
-    REAL.lines()
-        .map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap())
+    REAL.lines().map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap())
 }
 
 /// The signature without what the selector does not depend on.
@@ -47,10 +46,7 @@ fn the_contracts_have_the_real_abi() {
                     .map(|item| format!("{} {}", item["type"].as_str().unwrap(), signed(item)))
                     .collect()
             });
-            assert!(
-                own.contains(&format!("{kind} {signature}")),
-                "{name} lacks {kind} {signature}, and has {own:#?}"
-            );
+            assert!(own.contains(&format!("{kind} {signature}")), "{name} lacks {kind} {signature}, and has {own:#?}");
         }
     }
     assert_eq!(real().count(), 103);
@@ -69,61 +65,35 @@ fn signed(item: &Value) -> String {
 fn types(parameters: &Value) -> String {
     let one = |parameter: &Value| {
         let name = parameter["type"].as_str().unwrap();
-        let name = name
-            .strip_prefix("tuple")
-            .map(|array| types(&parameter["components"]) + array)
-            .unwrap_or(name.to_owned());
-        if parameter["indexed"] == true {
-            name + " indexed"
-        } else {
-            name
-        }
+        let name =
+            name.strip_prefix("tuple").map(|array| types(&parameter["components"]) + array).unwrap_or(name.to_owned());
+        if parameter["indexed"] == true { name + " indexed" } else { name }
     };
-    format!(
-        "({})",
-        parameters
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(one)
-            .collect::<Vec<_>>()
-            .join(",")
-    )
+    format!("({})", parameters.as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join(","))
 }
 
 /// Where the facts that the project was made from are at hand, the fixture is compared with them.
 #[test]
 fn the_fixture_agrees_with_the_facts() {
     let facts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/fhevm");
-    let (Ok(abi), Ok(selectors)) = (
-        fs::read_to_string(facts.join("abi.txt")),
-        fs::read_to_string(facts.join("selectors.tsv")),
-    ) else {
+    let (Ok(abi), Ok(selectors)) =
+        (fs::read_to_string(facts.join("abi.txt")), fs::read_to_string(facts.join("selectors.tsv")))
+    else {
         return;
     };
     // A wallet answers it, which no stand-in is.
     let other = "isValidSignature(bytes32,bytes)";
-    let stated = abi
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(unnamed);
+    let stated = abi.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(unnamed);
     let mut stated: Vec<String> = stated.filter(|line| !line.contains(other)).collect();
-    let mut own: Vec<String> = real()
-        .map(|[_, kind, signature, _]| format!("{kind} {signature}"))
-        .collect();
+    let mut own: Vec<String> = real().map(|[_, kind, signature, _]| format!("{kind} {signature}")).collect();
     stated.sort();
     own.sort();
     assert_eq!(own, stated);
 
-    let mut stated: Vec<String> = selectors
-        .lines()
-        .skip(1)
-        .filter(|line| !line.contains(other))
-        .map(str::to_owned)
-        .collect();
-    let mut own: Vec<String> = real()
-        .map(|[_, kind, signature, selector]| format!("{kind}\t{}\t{selector}", hashed(signature)))
-        .collect();
+    let mut stated: Vec<String> =
+        selectors.lines().skip(1).filter(|line| !line.contains(other)).map(str::to_owned).collect();
+    let mut own: Vec<String> =
+        real().map(|[_, kind, signature, selector]| format!("{kind}\t{}\t{selector}", hashed(signature))).collect();
     stated.sort();
     own.sort();
     assert_eq!(own, stated);
@@ -133,10 +103,7 @@ fn the_fixture_agrees_with_the_facts() {
 fn unnamed(declaration: &str) -> String {
     let (kind, rest) = declaration.split_once(' ').unwrap();
     let (name, parameters) = rest.split_once('(').unwrap();
-    let spaced = format!("({parameters}")
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace(',', " , ");
+    let spaced = format!("({parameters}").replace('(', " ( ").replace(')', " ) ").replace(',', " , ");
     let mut text = format!("{kind} {name}");
     let mut is_type = true;
     for word in spaced.split_whitespace() {
@@ -173,12 +140,7 @@ fn the_artefacts_are_those_of_the_contracts() {
     assert!(compiler.success(), "the contracts do not compile");
     let files = |folder: &Path| {
         let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());
-        files
-            .map(|file| (file.file_name(), fs::read(file.path()).unwrap()))
-            .collect::<BTreeMap<_, _>>()
+        files.map(|file| (file.file_name(), fs::read(file.path()).unwrap())).collect::<BTreeMap<_, _>>()
     };
-    assert!(
-        files(&folder()) == files(compiled.path()),
-        "the artefacts are old: run `make contracts`"
-    );
+    assert!(files(&folder()) == files(compiled.path()), "the artefacts are old: run `make contracts`");
 }

@@ -65,7 +65,5 @@ pub(super) fn range(call: &Value) -> Option<u64> {
 }
 
 fn number(value: &Value) -> Option<u64> {
-    serde_json::from_value::<U64>(value.clone())
-        .ok()
-        .map(|number| number.to())
+    serde_json::from_value::<U64>(value.clone()).ok().map(|number| number.to())
 }
