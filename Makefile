@@ -53,8 +53,10 @@ PACKAGES = -p tidegate -p tidegate-policy -p tidegate-workers -p tidegate-faults
 PROGRAMS = --lib --bins --test faults --test processes
 # Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
 AFTERWARDS =
-# Tests of `it` that are about the server: private ones, failover, TLS, poolers, foreign settings. CI runs them.
-SKIPPED = $(addprefix --skip database::, embedded_postgres:: failover:: passwords:: pooler:: surroundings:: tls::)
+# Tests of `it` that are about the server (private ones, failover, TLS, poolers, foreign settings) and about how the schema
+# is installed, upgraded and restored. CI runs them.
+SKIPPED = $(addprefix --skip database::, copies:: embedded_postgres:: failover:: passwords:: pooler:: schemas:: surroundings:: \
+  tls:: upgrades::)
 
 # Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
 OWNER ?= superuser

@@ -19,7 +19,6 @@
 //! - `embedded-postgres`: a private PostgreSQL, started from the programs that are installed.
 //! - `tls`: connections to PostgreSQL with TLS.
 
-pub mod adaptive_timeout;
 mod client;
 mod coalescer;
 #[cfg(feature = "cli")]

@@ -9,6 +9,7 @@
 //! - [`retry()`](retry): attempts under a policy, for errors that have a class ([`Failure`]).
 //! - [`ensure_idempotent`]: one result for all calls of one key.
 //! - [`hedge()`](hedge): a second call when the first is slow, within a [`HedgeShare`].
+//! - [`adaptive_timeout`]: timeouts that are learned from the answers.
 //! - [`Breaker`]: stops calls to a dependency that fails.
 //!
 //! ```
@@ -50,6 +51,7 @@
 //! # }
 //! ```
 
+pub mod adaptive_timeout;
 mod backoff;
 mod breaker;
 mod budget;

@@ -12,7 +12,6 @@ use sqlx::{
 use uuid::Uuid;
 
 use crate::{
-    adaptive_timeout::BestCase,
     api_key::{KeyHash, Scope},
     request::{Executed, JsonText, RequestError, RequestId, Stage, Status, UnknownWord},
     retry_after::RetryAfter,
@@ -51,7 +50,6 @@ column_type!(Status, String, |word| word.parse());
 column_type!(Stage, String, |word| word.parse());
 column_type!(Executed, String, |word| word.parse());
 column_type!(Scope, String, |word| word.parse());
-column_type!(BestCase, String, |word| word.parse());
 column_type!(JsonText, Json<Self>, |Json(json)| Ok::<_, Infallible>(json));
 column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(u64::try_from(seconds).unwrap_or_default())));
 column_type!(KeyHash, Vec<u8>, |bytes| bytes

@@ -2,16 +2,13 @@
 
 use serde::Deserialize;
 use sqlx::{Row, postgres::PgRow, types::Json};
+use tidegate_policy::adaptive_timeout::{Config, Estimate, Report};
 
 use super::{
     Store,
     columns::{count, from_milliseconds},
 };
-use crate::{
-    adaptive_timeout::{Config, Estimate, Report},
-    error::Result,
-    request::Stage,
-};
+use crate::{error::Result, request::Stage};
 
 /// The shared state of one kind's adaptive timeout, as a process begins with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +51,10 @@ impl KnownTimeout {
             interval: length("interval_ms")?,
             k_margin: count(row.try_get("k_margin")?),
             alarm_samples: count(row.try_get("alarm_samples")?),
-            best_case: row.try_get("best_case")?,
+            best_case: row
+                .try_get::<&str, _>("best_case")?
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
             interval_calls: row.try_get::<Option<i32>, _>("interval_calls")?.map(count),
             ..Config::default()
         };

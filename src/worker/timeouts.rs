@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
+use tidegate_policy::adaptive_timeout::Estimator;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    adaptive_timeout::Estimator,
     error::{StoreError, warn_of},
     lock::lock,
     request::Stage,

@@ -645,7 +645,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         }));
     }
     let mut submitters = Vec::new();
-    for number in 0..campaign(30, 50) {
+    for number in 0..campaign(16, 50) {
         let mut session = Session::open(&database).await;
         let openings = Arc::clone(&openings);
         submitters.push(tokio::spawn(async move {

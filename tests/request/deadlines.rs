@@ -3,6 +3,7 @@
 use crate::support::{
     TestDatabase,
     at_rest::violations,
+    campaign,
     sql::{leases, run, value},
     until_blocked,
 };
@@ -107,26 +108,29 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_that_are_due_at_the_same_instant_end_batch_by_batch() {
+async fn many_that_are_due_at_the_same_instant_end_batch_by_batch() {
+    let batch = campaign(400, 1000);
+    let all = batch * 5 / 2;
     for sweep in SWEEPS {
         // Just now, and so long ago that no overlap reaches back to it.
         for ago in ["1 s", "1 hour"] {
             let database = TestDatabase::unlimited().await;
-            sweep.fill(&database, 2500).await;
+            sweep.fill(&database, all).await;
             let at = database.value(&format!("select quote_literal(clock_timestamp() - interval '{ago}')")).await;
             database.execute(&sweep.due.replace("{at}", &at).replace("{ids}", "is not null")).await;
 
             let mut told = Vec::new();
             for _ in 0..3 {
-                told.push(sweep.run(&database, 1000).await);
+                told.push(sweep.run(&database, batch).await);
             }
-            assert_eq!(told, ["(1000,t)", "(1000,t)", "(500,f)"], "{} {ago}", sweep.function);
-            assert!(sweep.run(&database, 1000).await.starts_with("(0,"));
+            let rest = format!("({},f)", batch / 2);
+            assert_eq!(told, [format!("({batch},t)"), format!("({batch},t)"), rest], "{} {ago}", sweep.function);
+            assert!(sweep.run(&database, batch).await.starts_with("(0,"));
             assert_eq!(
                 database
                     .number(&format!("select count(*) from tidegate.request where req_status = '{}'", sweep.ends))
                     .await,
-                2500
+                i64::from(all)
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use tidegate::adaptive_timeout::{AdaptiveTimeout, BestCase, Config, State};
+use tidegate_policy::adaptive_timeout::{AdaptiveTimeout, BestCase, Config, State};
 
 use super::{INTERVAL, MIN, SLO};
 

@@ -12,7 +12,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         match evidence.lives.get(&promise.id) {
             None => kept.violated(promise.id, format!("lost: {} was promised by {}", promise.mark, promise.way)),
             Some(life) if life.mark.as_deref() != Some(&*promise.mark) => {
-                kept.violated(promise.id, format!("promised for {}, and it is {:?}", promise.mark, life.mark))
+                kept.violated(promise.id, format!("promised for {}, and it is {:?}", promise.mark, life.mark));
             }
             Some(life) if &*life.kind != promise.kind => {
                 kept.violated(promise.id, format!("promised as {}, and it is {}", promise.kind, life.kind));

@@ -136,7 +136,7 @@ fn the_best_case_is_that_of_the_best_interval_that_kept_the_target_or_as_the_sou
         let known = timeout.estimate();
         assert_eq!((known.min_ns, known.usual_ns), (Some(1_000_000), Some(6_985_000)));
         overload_until_high(&mut timeout, milliseconds(5001));
-        assert_eq!(timeout.timeout(), expected, "{best_case}");
+        assert_eq!(timeout.timeout(), expected, "{best_case:?}");
     }
 }
 

@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tidegate::adaptive_timeout::{AdaptiveTimeout, Config};
+//! use tidegate_policy::adaptive_timeout::{AdaptiveTimeout, Config};
 //!
 //! let milliseconds = Duration::from_millis;
 //! let config = Config { max: Some(milliseconds(2000)), ..Config::default() };
@@ -26,7 +26,7 @@
 //! assert_eq!(timeout.begin(milliseconds(1)), milliseconds(2000));
 //! timeout.answered(milliseconds(100), milliseconds(101));
 //! assert_eq!(timeout.begin(milliseconds(102)), milliseconds(300));
-//! # Ok::<(), tidegate::adaptive_timeout::ConfigError>(())
+//! # Ok::<(), tidegate_policy::adaptive_timeout::ConfigError>(())
 //! ```
 
 mod config;
@@ -39,7 +39,7 @@ mod tests;
 use std::{ops::Deref, time::Duration};
 
 pub use self::{
-    config::{BestCase, Config, ConfigError, Constants},
+    config::{BestCase, Config, ConfigError, Constants, UnknownBestCase},
     estimate::{Estimate, Report, State},
     estimator::Estimator,
 };

@@ -1,10 +1,8 @@
 //! The configuration of an estimator: its bounds, its target, and the constants of its rules.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
-
-use crate::request::{UnknownWord, words};
 
 /// Longest time that an estimator handles: no call waits longer for an answer.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
@@ -68,15 +66,32 @@ impl Default for Config {
     }
 }
 
-words!(
-    /// The time that the timeout of high load is computed from.
-    BestCase, "best case", {
-        /// The mean of the best of the last intervals whose calls were mostly answered; without one the minimum.
-        Usual = "usual",
-        /// The shortest answer, as the source has it: an outlier, where there are many.
-        Minimum = "minimum",
+/// The time that the timeout of high load is computed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BestCase {
+    /// The mean of the best of the last intervals whose calls were mostly answered; without one the minimum.
+    Usual,
+    /// The shortest answer, as the source has it: an outlier, where there are many.
+    Minimum,
+}
+
+impl FromStr for BestCase {
+    type Err = UnknownBestCase;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "usual" => Ok(Self::Usual),
+            "minimum" => Ok(Self::Minimum),
+            _ => Err(UnknownBestCase(word.to_owned())),
+        }
     }
-);
+}
+
+/// A word that is no [`BestCase`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no best case: usual or minimum")]
+pub struct UnknownBestCase(String);
 
 /// The constants of RFC 6298 (2.2, 2.3) and of the seed's overload control.
 #[derive(Debug, Clone, PartialEq)]
