@@ -112,7 +112,7 @@ impl Tidegate {
     }
 
     /// As [`migrate`](Self::migrate), and then brings schemas of the program itself to its version, in order. Each has a
-    /// history of its own, in its table `schema_history`.
+    /// history of its own, in its table `refinery_schema_history`, which refinery keeps.
     ///
     /// ```no_run
     /// # async fn example(tidegate: tidegate::Tidegate) -> Result<(), tidegate::Error> {

@@ -1,11 +1,12 @@
 //! Brings a database to this version: pgmq's SQL, the migrations, and then everything below `sql/`, whole.
 //!
-//! Migrations hold the tables and run once each. `sql/` holds the objects without data (functions, triggers, views,
+//! Migrations hold the tables and run once each, by refinery. `sql/` holds the objects without data (functions, triggers, views,
 //! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod comments;
 mod fitness;
 mod functions;
+mod history;
 mod migrations;
 mod order;
 mod session;
@@ -16,12 +17,10 @@ use std::{
 };
 
 use include_dir::{Dir, include_dir};
+use refinery_core::Migration;
 use serde::Serialize;
 
-use self::{
-    migrations::Migration,
-    session::{APPLICATION_NAME, Session},
-};
+use self::session::{APPLICATION_NAME, Session};
 pub use self::{migrations::Migrations, session::StatementError};
 use crate::{
     database::{self, PoolSettings},
@@ -65,7 +64,7 @@ pub enum MigrateError {
         /// Its schema.
         schema: &'static str,
         /// The name of its file, without its ending.
-        name: &'static str,
+        name: String,
         /// The error of the database.
         source: StatementError,
     },
@@ -79,6 +78,8 @@ pub enum MigrateError {
         schema: &'static str,
         /// The number in its name.
         version: i32,
+        /// What refinery says of it.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A later build of the program has migrated the schema.
     #[error(
@@ -194,7 +195,7 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
     }
     let mut sets = Vec::new();
     for set in all {
-        sets.push((set, session.pending(set).await?));
+        sets.push((set, session.history(set)?.pending().await?));
         if !options.downgrade {
             session.check_build(set).await?;
         }
@@ -205,14 +206,9 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
     let was_there = session.exists("tidegate.schema_state").await?;
     let mut migrated = Migrated::default();
     for (set, pending) in sets {
-        session.make_history(set.schema).await?;
         let began = Instant::now();
-        for migration in &pending {
-            while let Err(source) = session.apply(set, migration).await {
-                let (schema, name) = (set.schema, migration.name);
-                let error = MigrateError::Migration { schema, name, source };
-                session.wait_for_lock(began, error).await?;
-            }
+        while let Err(error) = session.history(set)?.apply().await {
+            session.wait_for_lock(began, error).await?;
         }
         let sql_applied = !pending.is_empty() || session.needs_sql(set).await?;
         while sql_applied && let Err(error) = session.apply_sql(set).await {
@@ -235,7 +231,7 @@ pub async fn migrate_as(url: &str, programs: &[Migrations], options: MigrateOpti
 pub async fn plan(url: &str, options: MigrateOptions) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
     session.check_fitness(&[&TIDEGATE]).await?;
-    let pending = session.pending(&TIDEGATE).await?;
+    let pending = session.history(&TIDEGATE)?.pending().await?;
     if !options.downgrade {
         session.check_build(&TIDEGATE).await?;
     }
@@ -246,7 +242,7 @@ pub async fn plan(url: &str, options: MigrateOptions) -> Result<Migrated, Migrat
 }
 
 fn names(migrations: &[Migration]) -> Vec<String> {
-    migrations.iter().map(|migration| migration.name.to_owned()).collect()
+    migrations.iter().map(Migration::to_string).collect()
 }
 
 /// pgmq brings its SQL over its own driver, in a transaction and under a lock of its own.

@@ -35,7 +35,7 @@
 --   build: The number of that version's SQL: a later build has a higher one.
 --   objects: The functions, triggers, views, grants and group roles that migrate left, each with a digest.
 
--- table schema_history: The migrations applied, one row each; written by migrate.
+-- table refinery_schema_history: The migrations applied, one row each; written by migrate.
 --   version: The number of the migration.
 --   name: Its name.
 --   applied_on: When it was applied.

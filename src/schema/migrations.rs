@@ -1,5 +1,6 @@
 //! What `migrate` applies to a schema: that of Tidegate, or one of a program that embeds it.
 
+use refinery_core::Migration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -17,21 +18,6 @@ pub struct Migrations {
     pub(super) functions: Vec<(&'static str, &'static str)>,
     checks: Vec<(&'static str, &'static str)>,
     pub(super) build: i32,
-}
-
-/// A file that is applied once.
-#[derive(Debug)]
-pub(super) struct Migration {
-    pub(super) version: i32,
-    /// The name of its file, without its ending.
-    pub(super) name: &'static str,
-    pub(super) sql: &'static str,
-}
-
-impl Migration {
-    pub(super) fn checksum(&self) -> String {
-        format!("{:x}", Sha256::digest(self.sql))
-    }
 }
 
 impl Migrations {
@@ -75,19 +61,22 @@ impl Migrations {
         self
     }
 
-    /// The migrations in the order of their versions.
+    /// The migrations in the order of their numbers.
     pub(super) fn migrations(&self) -> Result<Vec<Migration>, MigrateError> {
-        let migration = |&(name, sql): &(&'static str, &'static str)| {
-            let version = name.strip_prefix('V').and_then(|name| name.split_once("__"));
-            let version = version.and_then(|(version, _)| version.parse().ok());
-            version.map(|version| Migration { version, name, sql }).ok_or_else(|| {
-                let schema = self.schema;
-                MigrateError::Unfit(format!("the migration {name} of schema {schema} has no name of the form V1__NAME"))
-            })
+        let migration = |&(name, sql): &(&str, &str)| {
+            let refused = |error| MigrateError::Unfit(format!("{error}, not {name} (schema {})", self.schema));
+            Migration::unapplied(name, sql).map_err(refused)
         };
         let mut migrations = self.files.iter().map(migration).collect::<Result<Vec<_>, _>>()?;
-        migrations.sort_by_key(|migration| migration.version);
-        Ok(migrations)
+        migrations.sort();
+        // refinery leaves out the second of two with a number that was applied.
+        match migrations.windows(2).find(|pair| pair[0].version() == pair[1].version()) {
+            Some([one, other]) => {
+                let schema = self.schema;
+                Err(MigrateError::Unfit(format!("the migrations {one} and {other} of schema {schema} have one number")))
+            }
+            _ => Ok(migrations),
+        }
     }
 
     /// Refuses a program's schema that SQL cannot name as it stands, or that is Tidegate's.

@@ -2,12 +2,13 @@
 
 use std::{
     fmt, iter,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgDatabaseError};
+use sqlx::{Executor, PgConnection, Postgres, postgres::PgDatabaseError};
 
-use super::{LOCK_KEY, MigrateError, Migration, Migrations, comments};
+use super::{LOCK_KEY, MigrateError, Migrations, history::History};
 use crate::database;
 
 /// The name of its sessions in `pg_stat_activity`.
@@ -23,8 +24,8 @@ pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An error of a statement, with the server's detail and hint.
-#[derive(Debug)]
-pub struct StatementError(sqlx::Error);
+#[derive(Debug, Clone)]
+pub struct StatementError(Arc<sqlx::Error>);
 
 impl StatementError {
     /// Whether a lock of another session was its cause.
@@ -57,7 +58,7 @@ impl std::error::Error for StatementError {}
 
 impl From<sqlx::Error> for StatementError {
     fn from(error: sqlx::Error) -> Self {
-        Self(error)
+        Self(Arc::new(error))
     }
 }
 
@@ -103,48 +104,9 @@ impl Session {
         .await
     }
 
-    /// Makes a schema and the table of its migrations.
-    pub(super) async fn make_history(&mut self, schema: &str) -> Result<(), MigrateError> {
-        self.batch(&format!(
-            "create schema if not exists {schema};
-             create table if not exists {schema}.schema_history (
-               version integer primary key, name text not null, applied_on timestamptz not null, checksum text not null
-             )"
-        ))
-        .await
-    }
-
-    /// Migrations that were not applied yet, in order. One that was applied must not have been edited since.
-    pub(super) async fn pending(&mut self, set: &Migrations) -> Result<Vec<Migration>, MigrateError> {
-        let (mut pending, schema) = (set.migrations()?, set.schema);
-        let history = format!("{schema}.schema_history");
-        if !self.exists(&history).await? {
-            return Ok(pending);
-        }
-        let applied: Vec<(i32, String)> =
-            sqlx::query_as(&format!("select version, checksum from {history}")).fetch_all(&mut self.connection).await?;
-        for (version, checksum) in applied {
-            let known = pending.iter().position(|migration| migration.version == version);
-            let known = known.map(|place| pending.remove(place));
-            if known.is_none_or(|migration| migration.checksum() != checksum) {
-                return Err(MigrateError::History { schema, version });
-            }
-        }
-        Ok(pending)
-    }
-
-    /// Applies a migration in a transaction of its own, with its row of the history.
-    pub(super) async fn apply(&mut self, set: &Migrations, migration: &Migration) -> Result<(), StatementError> {
-        let mut transaction = self.connection.begin().await?;
-        let sql = comments::added_to(migration.sql, set.schema);
-        transaction.execute(sql.as_str()).await?;
-        let applied = format!(
-            "insert into {}.schema_history (version, name, applied_on, checksum) values ($1, $2, clock_timestamp(), $3)",
-            set.schema
-        );
-        let applied = sqlx::query(&applied).bind(migration.version).bind(migration.name);
-        applied.bind(migration.checksum()).execute(&mut *transaction).await?;
-        Ok(transaction.commit().await?)
+    /// The history of a schema.
+    pub(super) fn history(&mut self, set: &Migrations) -> Result<History<'_>, MigrateError> {
+        History::new(&mut self.connection, set)
     }
 
     /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is

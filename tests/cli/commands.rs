@@ -192,8 +192,8 @@ async fn two_migrations_at_once_both_succeed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_another_version_is_not_migrated() {
     for another in [
-        "insert into tidegate.schema_history values (99, 'V99__later', now(), '')",
-        "update tidegate.schema_history set checksum = 'of another text' where version = 1",
+        "insert into tidegate.refinery_schema_history values (99, 'later', '2026-11-01T00:00:00Z', '1')",
+        "update tidegate.refinery_schema_history set checksum = 'of another text' where version = 1",
     ] {
         let database = TestDatabase::new().await;
         database.execute(another).await;

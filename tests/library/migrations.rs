@@ -1,5 +1,6 @@
 //! Does `migrate_with` keep the tables, functions and checks of a program as it keeps Tidegate's own?
 
+use sha2::{Digest, Sha256};
 use tidegate::{Error, MigrateError, Migrations, Tidegate};
 
 use crate::{
@@ -53,7 +54,7 @@ async fn each_migration_is_applied_once_in_the_order_of_its_version_with_its_com
     }
     for (question, answer) in [
         ("select ledger.total()", "10"),
-        ("select string_agg(name, ' ' order by applied_on) from ledger.schema_history", "V1__entries V2__one_entry"),
+        ("select string_agg(name, ' ' order by version) from ledger.refinery_schema_history", "entries one_entry"),
         ("obj_description('ledger.entry'::regclass, 'pg_class')", "What was booked."),
         ("col_description('ledger.entry'::regclass, 2)", "The amount."),
         ("obj_description('ledger.total'::regproc, 'pg_proc')", "The sum of all entries."),
@@ -80,9 +81,10 @@ async fn a_migration_that_fails_keeps_nothing_and_is_tried_again() {
     let three = |sql| with_total(SUM).file("V3__more", sql);
     let refused =
         refusal(tidegate.migrate_with(&[three("insert into ledger.entry values (2, 20); select 1 / 0")]).await);
-    assert!(matches!(refused, MigrateError::Migration { schema: "ledger", name: "V3__more", .. }), "{refused}");
+    let MigrateError::Migration { schema: "ledger", name, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(name, "V3__more");
     assert_eq!(database.number("select count(*) from ledger.entry").await, 1);
-    assert_eq!(database.number("select count(*) from ledger.schema_history").await, 2);
+    assert_eq!(database.number("select count(*) from ledger.refinery_schema_history").await, 2);
 
     tidegate.migrate_with(&[three("insert into ledger.entry values (2, 20)")]).await.unwrap();
     assert_eq!(database.number("select ledger.total()").await, 30);
@@ -115,8 +117,8 @@ async fn functions_are_applied_again_when_they_change_and_only_then() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_with_another_text_or_a_later_migration_is_refused_before_anything_changes() {
     for (another, wanted) in [
-        ("update ledger.schema_history set checksum = 'of another text' where version = 2", 2),
-        ("insert into ledger.schema_history values (9, 'V9__later', now(), '')", 9),
+        ("update ledger.refinery_schema_history set checksum = 'of another text' where version = 2", 2),
+        ("insert into ledger.refinery_schema_history values (9, 'later', '2026-11-01T00:00:00Z', '1')", 9),
     ] {
         let (database, tidegate) = empty().await;
         tidegate.migrate_with(&[ledger()]).await.unwrap();
@@ -125,11 +127,66 @@ async fn a_database_with_another_text_or_a_later_migration_is_refused_before_any
 
         let refused = refusal(tidegate.migrate_with(&[with_total(SUM)]).await);
 
-        let MigrateError::History { schema: "ledger", version } = refused else {
+        let MigrateError::History { schema: "ledger", version, .. } = refused else {
             panic!("{refused}");
         };
         assert_eq!(version, wanted);
         assert_eq!(database.number("select count(*) from tidegate.schema_state where fingerprint = 'old'").await, 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_below_one_that_was_applied_or_with_its_number_is_refused() {
+    let (database, tidegate) = empty().await;
+    tidegate.migrate_with(&[ledger()]).await.unwrap();
+    let history = "select string_agg(version || name, ' ' order by version) from ledger.refinery_schema_history";
+    for (name, why) in [
+        ("V0__before", "migration V0__before of schema ledger is new, and the database has later ones"),
+        ("V2__another", "the migrations V2__one_entry and V2__another of schema ledger have one number"),
+    ] {
+        let refused = refusal(tidegate.migrate_with(&[ledger().file(name, "select 1")]).await).to_string();
+        assert!(refused.contains(why), "{refused}");
+        assert_eq!(database.text(history).await.as_deref(), Some("1entries 2one_entry"));
+    }
+}
+
+/// The history as versions before refinery kept it.
+const BEFORE_REFINERY: &str = "
+    create table ledger.schema_history (
+      version integer primary key, name text not null, applied_on timestamptz not null, checksum text not null
+    );
+    insert into ledger.schema_history
+    select h.version, format('V%s__%s', h.version, h.name), h.applied_on::timestamptz, 'CHECKSUM'
+    from ledger.refinery_schema_history as h
+    where h.version = 1;
+    drop table ledger.refinery_schema_history";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_from_before_refinery_is_taken_over_if_its_texts_are_the_same() {
+    let first = || Migrations::new("ledger").file("V1__entries", ENTRIES);
+    for (checksum, is_same) in [(format!("{:x}", Sha256::digest(ENTRIES)), true), ("another".to_owned(), false)] {
+        let (database, tidegate) = empty().await;
+        tidegate.migrate_with(&[first()]).await.unwrap();
+        let history =
+            "select string_agg(version || name || checksum, ' ' order by version) || min(applied_on)::timestamptz
+                       from ledger.refinery_schema_history where version = 1";
+        let kept = database.text(history).await;
+        database.execute(&BEFORE_REFINERY.replace("CHECKSUM", &checksum)).await;
+
+        let migrated = tidegate.migrate_with(&[ledger()]).await;
+
+        let earlier = "select to_regclass('ledger.schema_history') is null";
+        if is_same {
+            migrated.unwrap();
+            assert_eq!(database.text(history).await, kept);
+            assert_eq!(database.text(earlier).await.as_deref(), Some("true"));
+            assert_eq!(database.number("select count(*) from ledger.entry").await, 1, "the second was applied");
+        } else {
+            let refused = refusal(migrated);
+            assert!(matches!(refused, MigrateError::History { schema: "ledger", version: 1, .. }), "{refused}");
+            assert_eq!(database.text(earlier).await.as_deref(), Some("false"));
+            assert_eq!(database.number("select count(*) from ledger.entry").await, 0);
+        }
     }
 }
 
