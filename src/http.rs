@@ -24,6 +24,7 @@ mod path;
 mod poll;
 mod prefer;
 mod problem;
+mod quote;
 mod rate_limit;
 mod resolution;
 mod responses;

@@ -63,6 +63,7 @@ mod database {
 mod eta {
     pub mod observed;
     pub mod quality;
+    pub mod quote;
     pub mod retry_after;
 }
 mod gate {

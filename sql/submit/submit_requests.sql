@@ -77,10 +77,7 @@ begin
   if num_nulls(v_kind.processing_ms, v_kind.tx_confirmation_ms, v_terms.safety_margin) > 0
     or (v_kind.flow = 'decrypt' and v_kind.readiness_ms is null)
   then
-    perform tidegate_internal.require_kind(p_kind);
-    raise exception using errcode = 'TG003',
-      message = format('kind "%s" has no nominal times yet, so no Retry-After can be computed', p_kind),
-      hint = 'run `tidegate init` for a starter set, or set them with `tidegate config set`';
+    perform tidegate_internal.require_times(p_kind);
   end if;
   if v_terms.has_quota then
     v_with_quota := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_distinct));

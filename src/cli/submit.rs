@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::json;
 
-use super::GlobalArgs;
+use super::{Connected, GlobalArgs};
 use crate::{
-    store::{Admission, SameKey, Submission, Submitted},
+    store::{Admission, Quote, SameKey, Submission, Submitted},
     telemetry::print_err,
 };
 
@@ -32,6 +32,9 @@ pub(super) struct Submit {
     /// The earliest start, such as 2030-01-31T09:00:00Z
     #[arg(long)]
     not_before: Option<DateTime<Utc>>,
+    /// Say what the submission would be told now, and store nothing
+    #[arg(long, conflicts_with_all = ["idempotency_key", "accepted", "not_before", "callback_url"])]
+    dry_run: bool,
     /// The URL to call when the request ends; its host has to be allowed (`tidegate webhook hosts`)
     #[arg(long)]
     callback_url: Option<String>,
@@ -57,6 +60,10 @@ impl Submit {
 
         let connected = global.connect(1).await?;
         let store = &connected.store;
+        if self.dry_run {
+            let quote = store.quote(&submission.kind, submission.submitter.as_deref()).await?;
+            return print_quote(&connected, quote);
+        }
         let submitted = match &self.callback_url {
             Some(url) => store.submit_with_callback(&submission, url).await?,
             None => store.submit(&submission).await?,
@@ -91,4 +98,17 @@ impl Submit {
             print_err(format_args!("{outcome}: {}; ask again in {seconds} s", ticket.status));
         })
     }
+}
+
+fn print_quote(connected: &Connected, quote: Quote) -> anyhow::Result<ExitCode> {
+    let (outcome, position, retry_after) = match quote {
+        Quote::Accepted { position, eta } => ("accepted", Some(position), eta.retry_after),
+        Quote::Refused { retry_after } => ("refused", None, retry_after),
+    };
+    let seconds = retry_after.as_secs();
+    let figures = json!({"outcome": outcome, "position": position, "retry_after_seconds": seconds});
+    connected.print(&figures, |_| match position {
+        Some(position) => outln!("it would be accepted, with {position} before it; ask again in {seconds} s"),
+        None => outln!("it would be refused: submit in {seconds} s"),
+    })
 }

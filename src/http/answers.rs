@@ -223,6 +223,6 @@ fn in_progress(body: InProgress) -> Response {
 }
 
 /// Seconds, rounded up to a tenth.
-fn tenths(time: Duration) -> f64 {
+pub(super) fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).ceil() / 10.0
 }

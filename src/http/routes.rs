@@ -5,7 +5,7 @@ use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{Api, admin, batch, events, health, list, metrics, openapi, poll, resolution, responses, submit};
+use super::{Api, admin, batch, events, health, list, metrics, openapi, poll, quote, resolution, responses, submit};
 use crate::api_key::Scope;
 
 /// Submissions, whose answers state the room behind the gate.
@@ -17,6 +17,7 @@ pub(super) fn submissions() -> OpenApiRouter<Arc<Api>> {
 pub(super) fn queries() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
+        .routes(routes!(quote::quote))
         .routes(routes!(poll::poll, poll::cancel))
         .routes(routes!(events::follow))
 }

@@ -118,6 +118,36 @@ impl FromRow<'_, PgRow> for Outlook {
     }
 }
 
+/// What a submission would be told now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Quote {
+    /// The gates admit it.
+    Accepted {
+        /// How many waiting messages would be before it.
+        position: i64,
+        /// When to ask for the answer.
+        eta: Eta,
+    },
+    /// A gate refuses it.
+    Refused {
+        /// When to submit it again.
+        retry_after: RetryAfter,
+    },
+}
+
+impl FromRow<'_, PgRow> for Quote {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let retry_after = row.try_get("retry_after_seconds")?;
+        if row.try_get::<&str, _>("outcome")? == "refused" {
+            return Ok(Self::Refused { retry_after });
+        }
+        let in_time = |column| Ok::<_, sqlx::Error>(row.try_get::<Option<i64>, _>(column)?.map(from_milliseconds));
+        let eta = Eta { retry_after, p50: in_time("eta_p50_ms")?, p90: in_time("eta_p90_ms")? };
+        Ok(Self::Accepted { position: row.try_get("queue_position")?, eta })
+    }
+}
+
 /// The kind and the submitter of a request.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Owner {
@@ -157,6 +187,15 @@ impl Store {
         let known: Vec<_> = ids.iter().map(|id| (*id, None)).collect();
         let progress = self.progress(&known).await?;
         Ok(progress.into_iter().map(|found| Some(found?.outlook)).collect())
+    }
+
+    /// What a submission of this kind would be told now: `tidegate.quote`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::UnknownKind`](crate::error::StoreError::UnknownKind), missing nominal times, a database error.
+    pub async fn quote(&self, kind: &str, submitter: Option<&str>) -> Result<Quote> {
+        run!(self, fetch_one query_as "quote.sql"(kind, submitter))
     }
 
     /// The kind and the submitter of a request; `None` for an unknown id. Reads no more than that.

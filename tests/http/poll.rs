@@ -56,6 +56,25 @@ async fn a_poll_follows_the_request_to_its_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_quote_says_what_a_submission_would_be_told() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let quoted = api.get("/v1/direct/quote").await;
+    assert_eq!(quoted.status, 200);
+    assert_eq!(quoted.body, json!({"outcome": "accepted", "position": 0, "eta_seconds": 3}));
+    let submitted = api.post("/v1/direct", &json!({})).await;
+    assert_eq!(submitted.body["eta_seconds"], 3);
+    assert_eq!(api.get("/v1/direct/quote").await.body["position"], 1);
+
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
+    let refused = api.get("/v1/direct/quote").await;
+    assert_eq!((refused.status.as_u16(), &refused.body["outcome"]), (200, &json!("refused")));
+    assert!(refused.body["position"].is_null() && refused.body["eta_seconds"].as_i64() >= Some(1));
+
+    assert_eq!(api.get("/v1/nope/quote").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_request_says_why() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;

@@ -65,6 +65,8 @@ sets! {
     Submitting = [
         INVALID_HEADER, INVALID_REQUEST, KEY_MISSING, KEY_REUSED, GATE_CLOSED, GATE_BUSY, KEY_BUSY, KIND_NOT_CONFIGURED,
     ];
+    /// A call that asks for a Retry-After without a request.
+    Quoting = [KIND_NOT_CONFIGURED];
     /// A submission of many.
     Batching = [BATCH_TOO_LARGE];
     /// A submission that may have a callback URL.

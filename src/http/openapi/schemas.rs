@@ -66,6 +66,11 @@ pub(in crate::http) fn cancelled() -> RefOr<Schema> {
     words(["cancelled"])
 }
 
+/// What a submission would be.
+pub(in crate::http) fn quote_outcome() -> RefOr<Schema> {
+    words(["accepted", "refused"])
+}
+
 /// The outcome of a failure by hand.
 pub(in crate::http) fn failed() -> RefOr<Schema> {
     words(["failed"])
