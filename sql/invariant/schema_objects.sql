@@ -40,7 +40,13 @@ as $$
         where a.attrelid = c.oid
         order by a.attnum
       ),
-      case c.relkind when 'v' then pg_get_viewdef(c.oid) end
+      -- A view that was dumped and restored names its constants after their types.
+      case c.relkind
+        when 'v' then regexp_replace(
+          pg_get_viewdef(c.oid),
+          '(::[a-z ]+) AS (text|jsonb|bool|int4|int8|float8|numeric|interval|timestamptz|uuid)(?![a-z0-9_])', E'\\1', 'g'
+        )
+      end
     from pg_class as c
     where c.relnamespace in (select o.oid from ours as o) and c.relkind in ('v', 'r', 'p') and not c.relispartition
   )

@@ -166,7 +166,9 @@ begin
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], array[submit.submitter], submit.admission,
-    submit.not_before, p_key_patience_ms => nullif(current_setting('tidegate.key_patience_ms', true), '')::integer,
+    -- Set in a group, where a replay is not answered with its position.
+    submit.not_before, coalesce(current_setting('tidegate.key_patience_ms', true), '') <> '',
+    nullif(current_setting('tidegate.key_patience_ms', true), '')::integer,
     p_same_key => submit.same_key
   ) as s;
 end;

@@ -98,6 +98,8 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
         assert!(out(&again).contains("nothing changed"), "{}", out(&again));
     }
 
+    let quoted = run(&database.url, &["submit", "direct", "--dry-run"]).await;
+    assert!(out(&quoted).contains("accepted, with 0 before it; ask again in 3 s"), "{}", out(&quoted));
     let submitted = run(&database.url, &["submit", "direct", r#"{"a":1}"#, "--json"]).await;
     assert!(submitted.status.success(), "{}", err(&submitted));
     let ticket: Value = serde_json::from_slice(&submitted.stdout).unwrap();

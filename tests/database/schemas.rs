@@ -219,6 +219,27 @@ async fn migrate_says_who_holds_its_lock() {
 
 /// A restore by another role, or a hand, has left out or changed any of it.
 #[tokio::test(flavor = "multi_thread")]
+async fn views_that_are_made_from_their_own_definitions_as_a_restore_does_are_unchanged() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "do $$
+             declare
+               v_view regclass;
+             begin
+               for v_view in
+                 select c.oid from pg_class as c
+                 where c.relkind = 'v' and c.relnamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
+               loop
+                 execute format('create or replace view %s as %s', v_view, pg_get_viewdef(v_view));
+               end loop;
+             end $$",
+        )
+        .await;
+    assert_eq!(database.text("select string_agg(object, ', ') from tidegate.schema_changes()").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_or_changed_is_said_and_made_again() {
     let database = TestDatabase::new().await;
     let whole = catalog(&database.url).await;

@@ -3,6 +3,7 @@
 use crate::support::{
     TestDatabase,
     race::{Session, a_bit_of_everything, line, sound, submit_many},
+    rest,
 };
 
 const RECOVER: &str = "select examined, reset, ended, rebuilt, renumbered from tidegate.recover()";
@@ -120,5 +121,28 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     submitter.commit().await;
     assert_eq!(session.texts("select removed from tidegate.remove_stray_messages('tx')").await, ["0"]);
     assert_eq!(session.claim("tx", 9).await.len(), 3);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dba_may_count_read_and_purge_with_pgmqs_own_functions() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    submit_many(&database, "direct", 5).await;
+    assert_eq!(session.text("select queue_length from pgmq.metrics('tx')").await, "5");
+
+    // What pgmq has read is hidden for a second, and then claimed as any other.
+    assert_eq!(session.texts("select msg_id from pgmq.read('tx', 1, 2)").await.len(), 2);
+    let mut claimed = session.claim("tx", 5).await.len();
+    assert!(claimed >= 3, "{claimed}");
+    while claimed < 5 {
+        rest().await;
+        claimed += session.claim("tx", 5).await.len();
+    }
+
+    submit_many(&database, "direct", 4).await;
+    session.texts("select pgmq.purge_queue('tx')").await;
+    assert_eq!(session.text("select rebuilt from tidegate.recover()").await, "4");
+    assert_eq!(session.claim("tx", 9).await.len(), 4);
     sound(&database).await;
 }
