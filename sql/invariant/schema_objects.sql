@@ -44,7 +44,7 @@ as $$
       case c.relkind
         when 'v' then regexp_replace(
           pg_get_viewdef(c.oid),
-          '(::[a-z ]+) AS (text|jsonb|bool|int4|int8|float8|numeric|interval|timestamptz|uuid)(?![a-z0-9_])', E'\\1', 'g'
+          '(::[a-z ]+) AS (text|jsonb|bool|int4|int8|numeric|interval|timestamptz|uuid)(?![a-z0-9_])', E'\\1', 'g'
         )
       end
     from pg_class as c
