@@ -146,7 +146,7 @@ test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidega
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
 
 .PHONY: client-check
-client-check: setup ## Generate clients in Python and TypeScript from a running Tidegate, and run a request's life through each
+client-check: setup ## Generate clients in Python and TypeScript from a running Tidegate, run a request through each, verify a webhook
 	tests/clients/generated/prepare
 	cargo build -p tidegate -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/generators/bin/python" tests/clients/generated/run

@@ -1,5 +1,5 @@
 //! Delivers the ends of requests to webhooks: from the outbox, signed, repeated until the receiver accepts. A receiver
-//! checks the signature with [`verify`].
+//! checks the signature with a library of [Standard Webhooks](https://www.standardwebhooks.com).
 //!
 //! Any number of processes do this concurrently. The database gives each delivery to one of them under a lease; when
 //! that process dies, the lease runs out and the delivery is repeated under the same id. So a receiver gets each end at
@@ -18,11 +18,11 @@ use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::attempt::{Clients, again};
-pub use self::signature::{TOLERANCE, sign, verify};
 #[doc(hidden)]
 pub use self::{
     address::{Reach, reach},
     retry_after::retry_after,
+    signature::sign,
 };
 use crate::{
     error::warn_of,

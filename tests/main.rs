@@ -115,6 +115,7 @@ mod policy {
 }
 mod queue {
     pub mod branches;
+    pub mod counters;
     pub mod positions;
     pub mod survey_plans;
     pub mod surveys;

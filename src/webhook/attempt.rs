@@ -9,6 +9,7 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::Serialize;
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use uuid::Uuid;
 
 use super::{
@@ -59,7 +60,12 @@ impl Clients {
             Ok(body) => body,
             Err(error) => return again(format!("failed to serialise the delivery: {error}")),
         };
-        match tokio::time::timeout(within, self.post(url, delivery, body)).await {
+        let (id, secrets) = (delivery.id.to_string(), delivery.secrets.iter().map(String::as_str));
+        let signature = match sign(secrets, &id, delivery.claimed_at, &body) {
+            Ok(signature) => signature,
+            Err(error) => return again(format!("a signing secret is not whsec_ and base64 ({error})")),
+        };
+        match tokio::time::timeout(within, self.post(url, delivery, signature, body)).await {
             Err(_) => again(format!("no answer within {within:?}")),
             Ok(Err(error)) => again(reason(&error)),
             Ok(Ok(response)) => {
@@ -70,16 +76,16 @@ impl Clients {
         }
     }
 
-    async fn post(&self, url: Url, delivery: &Delivery, body: Vec<u8>) -> reqwest::Result<Response> {
+    async fn post(&self, url: Url, delivery: &Delivery, signature: String, body: Vec<u8>) -> reqwest::Result<Response> {
         let client = if delivery.allow_private { &self.private } else { &self.public };
-        let secrets = delivery.secrets.iter().map(String::as_str);
         let post = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("idempotency-key", delivery.id.to_string())
-            .header("tidegate-delivery", delivery.id.to_string())
-            .header("tidegate-attempt", delivery.attempt)
-            .header("tidegate-signature", sign(secrets, delivery.claimed_at, &body));
+            .header(HEADER_WEBHOOK_ID, delivery.id.to_string())
+            .header(HEADER_WEBHOOK_TIMESTAMP, delivery.claimed_at)
+            .header(HEADER_WEBHOOK_SIGNATURE, signature)
+            .header("tidegate-attempt", delivery.attempt);
         post.body(body).send().await
     }
 }

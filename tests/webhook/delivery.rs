@@ -64,7 +64,7 @@ async fn a_delivery_says_what_a_get_answers_and_who_it_is() {
         let delivery_id = database.delivery(id, "id").await.unwrap();
         assert_eq!(body["delivery_id"], delivery_id);
         assert_ne!(delivery_id, id.to_string());
-        assert_eq!(delivery.header("tidegate-delivery"), delivery_id);
+        assert_eq!(delivery.header("webhook-id"), delivery_id);
         assert_eq!(delivery.header("idempotency-key"), delivery_id);
         assert_eq!(delivery.header("tidegate-attempt"), "1");
         assert_eq!(delivery.header("content-type"), "application/json");
@@ -163,7 +163,7 @@ async fn a_killed_deliverers_delivery_is_made_again_under_the_same_id_and_body()
 
     let received = receiver.received();
     assert_eq!(received.len(), 2);
-    for name in ["tidegate-delivery", "idempotency-key"] {
+    for name in ["webhook-id", "idempotency-key"] {
         assert_eq!(received[0].header(name), received[1].header(name));
     }
     assert_eq!(received[0].body, received[1].body);
@@ -210,7 +210,7 @@ async fn several_deliverers_make_each_delivery_once() {
     }
 
     assert_eq!(receiver.count(), 60);
-    let mut delivered: Vec<_> = receiver.received().iter().map(|one| one.header("tidegate-delivery")).collect();
+    let mut delivered: Vec<_> = receiver.received().iter().map(|one| one.header("webhook-id")).collect();
     delivered.sort();
     delivered.dedup();
     assert_eq!(delivered.len(), 60);

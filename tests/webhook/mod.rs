@@ -54,8 +54,8 @@ impl Received {
 
     /// Whether its signature verifies with this secret, now.
     fn is_signed_with(&self, secret: &str) -> bool {
-        let now = chrono::Utc::now().timestamp();
-        webhook::verify(&self.header("tidegate-signature"), &self.body, secret, now)
+        let webhook = standardwebhooks::Webhook::new(secret).unwrap();
+        webhook.verify(&self.body, &self.headers).is_ok()
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn queues(State(api): State<Arc<Api>>) -> Answer<Queues> {
 
 /// Whose requests are in the queues.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Submitters {
+pub(super) struct SubmitterList {
     submitters: Vec<SubmitterCount>,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Submitters {
 #[utoipa::path(
     get,
     path = "/v1/admin/submitters",
-    responses((status = 200, description = "The submitters", body = Submitters), Refusals<Call>),
+    responses((status = 200, description = "The submitters", body = SubmitterList), Refusals<Call>),
 )]
-pub(super) async fn submitters(State(api): State<Arc<Api>>) -> Answer<Submitters> {
+pub(super) async fn submitters(State(api): State<Arc<Api>>) -> Answer<SubmitterList> {
     let submitters = api.store.submitter_counts(None, 100).await?;
-    Ok(Json(Submitters { submitters }))
+    Ok(Json(SubmitterList { submitters }))
 }
 
 /// A queue after it was paused or resumed.

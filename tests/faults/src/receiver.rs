@@ -41,11 +41,13 @@ pub struct Receiver {
 pub struct Arrival {
     /// When, in microseconds of Unix time.
     pub at_us: i64,
-    /// `Tidegate-Delivery`.
+    /// `webhook-id`.
     pub delivery: String,
     /// `Tidegate-Attempt`.
     pub attempt: String,
-    /// `Tidegate-Signature`.
+    /// `webhook-timestamp`.
+    pub second: String,
+    /// `webhook-signature`.
     pub signature: String,
     /// The body.
     pub body: String,
@@ -100,9 +102,10 @@ async fn receive(State(log): State<Arc<Mutex<File>>>, headers: HeaderMap, body: 
     };
     let arrival = Arrival {
         at_us: now_us(),
-        delivery: text("tidegate-delivery"),
+        delivery: text("webhook-id"),
         attempt: text("tidegate-attempt"),
-        signature: text("tidegate-signature"),
+        second: text("webhook-timestamp"),
+        signature: text("webhook-signature"),
         body,
         answer,
     };

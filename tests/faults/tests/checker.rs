@@ -124,6 +124,12 @@ const AFTERWARDS: &str = "
 /// The second in which the attempts of the delivery arrive.
 const ARRIVES: i64 = BEGIN / 1_000_000 + 5;
 
+const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
+
+fn signature(delivery: &str, second: i64, body: &str) -> String {
+    tidegate::webhook::sign([SECRET], delivery, second, body.as_bytes()).unwrap()
+}
+
 /// An attempt of the delivery of request 1, which ends three seconds after the beginning.
 fn arrival(attempt: &str, answer: Answer) -> Arrival {
     let finished = chrono::DateTime::from_timestamp_micros(BEGIN + 3_000_000).unwrap();
@@ -131,12 +137,12 @@ fn arrival(attempt: &str, answer: Answer) -> Arrival {
         "job_id": id(1), "delivery_id": id(90), "state": "completed", "kind": "direct", "finished_at": finished,
     })
     .to_string();
-    let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
     Arrival {
         at_us: ARRIVES * 1_000_000,
         delivery: id(90).to_string(),
         attempt: attempt.to_owned(),
-        signature: tidegate::webhook::sign(secrets, ARRIVES, body.as_bytes()),
+        second: ARRIVES.to_string(),
+        signature: signature(&id(90).to_string(), ARRIVES, &body),
         body,
         answer,
     }
@@ -963,6 +969,7 @@ async fn attempts_that_differ_are_found() {
         |arrivals| {
             let mut other = arrival("1", Answer::Accepted);
             other.delivery = id(91).to_string();
+            other.signature = signature(&other.delivery, ARRIVES, &other.body);
             arrivals.push(other);
         },
         SAME,
@@ -971,8 +978,7 @@ async fn attempts_that_differ_are_found() {
     arrived(
         |arrivals| {
             let body = arrivals[1].body.replace('{', "{ ");
-            let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
-            arrivals[1].signature = tidegate::webhook::sign(secrets, ARRIVES, body.as_bytes());
+            arrivals[1].signature = signature(&arrivals[1].delivery, ARRIVES, &body);
             arrivals[1].body = body;
         },
         SAME,
@@ -992,8 +998,7 @@ async fn a_webhook_that_tells_another_end_is_found() {
         let replace = |arrivals: &mut Vec<Arrival>| {
             for arrival in arrivals {
                 arrival.body = arrival.body.replace(word, other);
-                let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
-                arrival.signature = tidegate::webhook::sign(secrets, ARRIVES, arrival.body.as_bytes());
+                arrival.signature = signature(&arrival.delivery, ARRIVES, &arrival.body);
             }
         };
         arrived(replace, TOLD_BY_WEBHOOK).await;
@@ -1003,9 +1008,9 @@ async fn a_webhook_that_tells_another_end_is_found() {
         |arrivals| {
             for arrival in arrivals {
                 arrival.at_us = BEGIN + 2_000_000;
-                let secrets = ["whsec_0123456789abcdef0123456789abcdef"];
                 let second = BEGIN / 1_000_000 + 2;
-                arrival.signature = tidegate::webhook::sign(secrets, second, arrival.body.as_bytes());
+                arrival.second = second.to_string();
+                arrival.signature = signature(&arrival.delivery, second, &arrival.body);
             }
         },
         TOLD_BY_WEBHOOK,
@@ -1015,11 +1020,12 @@ async fn a_webhook_that_tells_another_end_is_found() {
 
 #[tokio::test]
 async fn a_webhook_without_a_signature_in_force_is_found() {
-    for signature in ["", "t=1800000005", "t=1800000005,v1=00"] {
-        arrived(|arrivals| arrivals[0].signature = signature.to_owned(), SIGNED).await;
+    for wrong in ["", "v1,", "v1,00", "v1a,00"] {
+        arrived(|arrivals| arrivals[0].signature = wrong.to_owned(), SIGNED).await;
     }
+    arrived(|arrivals| arrivals[0].second = "then".to_owned(), SIGNED).await;
     // Of another body, long before it arrived, and with a secret that was over, or not there yet.
-    arrived(|arrivals| arrivals[0].signature = tidegate::webhook::sign(["x"], ARRIVES, b"{}"), SIGNED).await;
+    arrived(|arrivals| arrivals[0].signature = signature(&arrivals[0].delivery, ARRIVES, "{}"), SIGNED).await;
     arrived(|arrivals| arrivals[0].at_us += 100_000_000, SIGNED).await;
     for sql in ["expires_at = '2026-06-01'", "created_at = '2028-01-01'"] {
         found(&format!("update tidegate.webhook_secret set {sql}"), &[SIGNED]).await;

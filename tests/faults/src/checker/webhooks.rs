@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, Mac};
 use serde_json::Value;
 use sha2::Sha256;
@@ -145,27 +146,21 @@ fn differs(request: Uuid, delivery: &str, life: &Life, attempts: &[&Arrival]) ->
 
 /// Whether a signature is that of a secret that signed at its time, made shortly before it arrived.
 fn is_signed(evidence: &Evidence, arrival: &Arrival) -> bool {
-    let mut parts = arrival.signature.split(',').filter_map(|part| part.split_once('='));
-    let Some(("t", second)) = parts.next() else {
-        return false;
-    };
-    let Ok(at) = second.parse::<i64>() else {
-        return false;
-    };
-    let tags: Vec<_> = parts.filter(|(name, _)| *name == "v1").map(|(_, tag)| tag).collect();
+    let Ok(at) = arrival.second.parse::<i64>() else { return false };
+    let tags: Vec<_> = arrival.signature.split(' ').filter_map(|part| part.strip_prefix("v1,")).collect();
     let arrived = arrival.at_us / 1_000_000;
     (arrived - WAY..=arrived + 1).contains(&at)
         && evidence
             .secrets
             .iter()
             .filter(|secret| secret.from_second <= at && at <= secret.to_second)
-            .any(|secret| tags.contains(&&*tag(&secret.secret, second, &arrival.body)))
+            .any(|secret| tag(&secret.secret, arrival).is_some_and(|tag| tags.contains(&&*tag)))
 }
 
-fn tag(secret: &str, second: &str, body: &str) -> String {
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
-        unreachable!("HMAC takes a key of any length")
-    };
-    mac.update(format!("{second}.{body}").as_bytes());
-    format!("{:x}", mac.finalize().into_bytes())
+/// The signature by Standard Webhooks; none under a secret that is not base64.
+fn tag(secret: &str, arrival: &Arrival) -> Option<String> {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_")?).ok()?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
+    mac.update(format!("{}.{}.{}", arrival.delivery, arrival.second, arrival.body).as_bytes());
+    Some(STANDARD.encode(mac.finalize().into_bytes()))
 }
