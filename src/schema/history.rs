@@ -68,7 +68,8 @@ impl<'a> History<'a> {
     async fn take_over(&mut self) -> sqlx::Result<()> {
         let schema = self.schema;
         self.connection.execute(format!("create schema if not exists {schema}").as_str()).await?;
-        if !self.exists("schema_history").await? {
+        // With a history of refinery's, a table of that name is the program's own.
+        if self.exists("refinery_schema_history").await? || !self.exists("schema_history").await? {
             return Ok(());
         }
         let applied = self.earlier().await?;

@@ -191,6 +191,18 @@ async fn a_history_from_before_refinery_is_taken_over_if_its_texts_are_the_same(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_named_as_the_earlier_history_is_left_alone() {
+    let (database, tidegate) = empty().await;
+    let own = "create table ledger.schema_history as
+               select 1 as version, 'own' as name, now() as applied_on, 'own' as checksum";
+    let set = ledger().file("V3__own", own);
+    for _ in 0..2 {
+        tidegate.migrate_with(std::slice::from_ref(&set)).await.unwrap();
+        assert_eq!(database.text("select name from ledger.schema_history").await.as_deref(), Some("own"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_schema_or_a_migration_that_cannot_be_named_is_refused() {
     let (database, tidegate) = empty().await;
     for set in [
