@@ -81,41 +81,41 @@ t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=
 
 .PHONY: test-fhevm
 test-fhevm: setup ## Run the tests of the fhEVM relayer against real chains; installs them (T=nonce for some of the tests)
-	tests/fhevm/prepare
+	relayer/tests/prepare
 	cargo test -p tidegate-evm -p tidegate-fhevm -p tidegate-fhevm-stand-ins $(if $(T),-- $(T))
 
 .PHONY: demo-fhevm
 demo-fhevm: setup ## Run the fhEVM relayer on two chains, with a kill and a reorganisation: under 90 s after the build
-	tests/fhevm/prepare
+	relayer/tests/prepare
 	cargo build -p tidegate-fhevm -p tidegate-fhevm-stand-ins --bins
 	"$(TARGET)/debug/tidegate-fhevm-stand-ins" demo
 
 .PHONY: client-assets
 client-assets: ## Make the key and the CRS that the fhEVM SDK encrypts with, once: two minutes
-	tests/fhevm/sdk/prepare
+	relayer/tests/sdk/prepare
 
 .PHONY: test-sdk
 test-sdk: setup client-assets ## Run the published fhEVM SDK against two nodes of the relayer, one of which is killed
-	tests/fhevm/prepare
+	relayer/tests/prepare
 	cargo build -p tidegate-fhevm -p tidegate-fhevm-stand-ins --bins
 	"$(TARGET)/debug/tidegate-fhevm-stand-ins" sdk
 
 .PHONY: bench-fhevm
 bench-fhevm: setup ## Measure sends from wallets against a sender without a database, and nonces under an old snapshot
-	tests/fhevm/prepare
+	relayer/tests/prepare
 	cargo bench -p tidegate-fhevm --bench sends
 	cargo bench -p tidegate-fhevm --bench nonces
 
 .PHONY: contracts
 contracts: ## Compile the contracts that the tests of the fhEVM relayer run against
-	tests/fhevm/prepare
-	node workers/fhevm/stand_ins/compile.mjs "$(TARGET)/fhevm" workers/fhevm/stand_ins/artefacts
+	relayer/tests/prepare
+	node relayer/stand_ins/compile.mjs "$(TARGET)/fhevm" relayer/stand_ins/artefacts
 
 .PHONY: fuzz-fhevm
 fuzz-fhevm: setup ## Run an API fuzzer against a node of the fhEVM relayer (MAX_EXAMPLES=50, DOCUMENT=another OpenAPI document)
 	tests/clients/prepare
 	cargo build -p tidegate-fhevm
-	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/fhevm/fuzz/run $(DOCUMENT)
+	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" relayer/tests/fuzz/run $(DOCUMENT)
 
 .PHONY: test-long
 test-long: setup-tests ## Run every test, random campaigns in their long form, with two runs of the fault suite
@@ -250,7 +250,7 @@ bench-peers: setup ## Compare with other queues, installed outside the repositor
 
 .PHONY: fhevm-assets
 fhevm-assets:
-	tests/fhevm/prepare
+	relayer/tests/prepare
 
 .PHONY: ci
 ci: PACKAGES = --workspace

@@ -40,7 +40,7 @@ pub(super) fn files(below: &str, ending: &str) -> Vec<(String, String)> {
 
 /// The sources of the crates.
 pub(super) const SOURCES: [&str; 6] =
-    ["src", "policy/src", "workers/src", "workers/evm/src", "workers/fhevm/src", "workers/fhevm/stand_ins/src"];
+    ["src", "policy/src", "workers/src", "relayer/evm/src", "relayer/fhevm/src", "relayer/stand_ins/src"];
 
 #[test]
 fn every_sql_file_is_applied_or_asked() {
@@ -188,7 +188,7 @@ fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
             assert_eq!(found, None, "{name} knows a chain");
         }
     }
-    for (name, text) in [files("workers/evm", "rs"), files("workers/evm", "sql")].concat() {
+    for (name, text) in [files("relayer/evm", "rs"), files("relayer/evm", "sql")].concat() {
         let text = text.to_lowercase();
         assert!(!text.contains("fhevm"), "{name} knows what the calls are for");
     }

@@ -36,6 +36,6 @@ pub fn target() -> PathBuf {
 
 /// Tests run in the directory of their package; cargo and the scripts, for which a relative name is, at the root.
 fn target_at(directory: Option<OsString>) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join(directory.unwrap_or_else(|| "target".into()))
 }

@@ -1,5 +1,5 @@
 // Compiles the contracts: `node compile.mjs PACKAGES ARTEFACTS`, where PACKAGES is the folder that
-// `tests/fhevm/prepare` fills. Writes the ABI and the bytecode of each contract that can be deployed.
+// `relayer/tests/prepare` fills. Writes the ABI and the bytecode of each contract that can be deployed.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";

@@ -45,7 +45,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let urls = nodes.iter().filter_map(|node| node.url.clone());
     let front = Front::start(urls.collect()).await?;
 
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fhevm/sdk/flows.mjs");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/sdk/flows.mjs");
     let mut flows = Command::new("node")
         .arg(script)
         .arg(target().join("fhevm-sdk"))

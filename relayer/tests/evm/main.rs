@@ -1,7 +1,7 @@
 //! What `tidegate-evm` does on a chain.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
-#[path = "../../support/mod.rs"]
+#[path = "../../../tests/support/mod.rs"]
 mod support;
 
 mod allocation;

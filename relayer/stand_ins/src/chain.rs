@@ -274,7 +274,7 @@ fn read_output(output: ChildStdout, started: oneshot::Sender<Started>) {
     }
 }
 
-/// Anvil's program, which `tests/fhevm/prepare` installs.
+/// Anvil's program, which `relayer/tests/prepare` installs.
 fn program() -> Result<PathBuf> {
     let system = match env::consts::OS {
         "macos" => "darwin",
@@ -286,6 +286,6 @@ fn program() -> Result<PathBuf> {
         other => other,
     };
     let program = target().join(format!("fhevm/node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"));
-    ensure!(program.is_file(), "anvil is missing: run `make test-fhevm` or tests/fhevm/prepare, which install it");
+    ensure!(program.is_file(), "anvil is missing: run `make test-fhevm` or relayer/tests/prepare, which install it");
     Ok(program)
 }

@@ -75,7 +75,7 @@ fn types(parameters: &Value) -> String {
 /// Where the facts that the project was made from are at hand, the fixture is compared with them.
 #[test]
 fn the_fixture_agrees_with_the_facts() {
-    let facts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/fhevm");
+    let facts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fhevm");
     let (Ok(abi), Ok(selectors)) =
         (fs::read_to_string(facts.join("abi.txt")), fs::read_to_string(facts.join("selectors.tsv")))
     else {
@@ -136,7 +136,7 @@ fn the_artefacts_are_those_of_the_contracts() {
         .arg(root.join("compile.mjs"))
         .args([&target().join("fhevm"), compiled.path()])
         .status()
-        .expect("cannot run node: run `make test-fhevm` or tests/fhevm/prepare, which install it");
+        .expect("cannot run node: run `make test-fhevm` or relayer/tests/prepare, which install it");
     assert!(compiler.success(), "the contracts do not compile");
     let files = |folder: &Path| {
         let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());

@@ -19,7 +19,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Serves what `tests/fhevm/sdk/prepare` has made in a folder.
+    /// Serves what `relayer/tests/sdk/prepare` has made in a folder.
     ///
     /// # Errors
     ///

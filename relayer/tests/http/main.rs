@@ -1,7 +1,7 @@
 //! The relayer's HTTP API, over PostgreSQL alone: the stages are simulated.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
-#[path = "../../support/mod.rs"]
+#[path = "../../../tests/support/mod.rs"]
 mod support;
 
 mod accepted;
