@@ -8,7 +8,7 @@ ARG TIDEGATE_BUILD=unknown-dirty
 # Cache mounts keep compiled dependencies between builds and are no part of the layer, so the programs are copied out of them.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    cargo build --profile dist --locked -p tidegate -p tidegate-workers -p tidegate-fhevm --bins \
+    cargo build --profile dist --locked -p tidegate-cli -p tidegate-workers -p tidegate-fhevm --bins \
     && mkdir /programs \
     && cp target/dist/tidegate target/dist/tidegate-worker target/dist/tidegate-fhevm /programs/
 

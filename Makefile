@@ -43,12 +43,12 @@ setup-tests: setup ## Install PgBouncer and promtool, too, for the tests that us
 
 .PHONY: demo
 demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute after the build
-	cargo build -p tidegate -p tidegate-workers --bins
+	cargo build -p tidegate-cli -p tidegate-workers --bins
 	"$(TARGET)/debug/tidegate" demo
 
 # What `make test` builds: the default packages without the model of the rules. CI takes all packages, so that one build
 # serves the relayer of the fhEVM gateway, too.
-PACKAGES = -p tidegate -p tidegate-policy -p tidegate-workers -p tidegate-faults
+PACKAGES = -p tidegate -p tidegate-node -p tidegate-cli -p tidegate-policy -p tidegate-workers -p tidegate-faults
 # The test programs beside `it`.
 PROGRAMS = --lib --bins --test faults --test processes
 # Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
@@ -77,7 +77,7 @@ test: setup-tests ## Run the tests, random campaigns in their short form: four m
 
 .PHONY: t
 t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=tidegate-workers for another package)
-	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
+	cargo test -p $(or $(P),tidegate -p tidegate-node -p tidegate-cli --lib --test it) -- $(T)
 
 .PHONY: test-fhevm
 test-fhevm: setup ## Run the tests of the fhEVM relayer against real chains; installs them (T=nonce for some of the tests)
@@ -123,11 +123,11 @@ test-long: setup-tests ## Run every test, random campaigns in their long form, w
 
 .PHONY: test-owner
 test-owner: setup-tests ## Run the integration tests with an owner of the database who is no superuser
-	TIDEGATE_TEST_OWNER=plain cargo test -p tidegate --test it
+	TIDEGATE_TEST_OWNER=plain cargo test -p tidegate-cli --test it
 
 .PHONY: mutants
 mutants: setup ## Check that the agreement test finds each of twenty-two wrong SQL functions
-	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
+	TIDEGATE_TESTS=long cargo test -p tidegate-cli --test it -- agreement::mutants --nocapture
 
 .PHONY: model
 model: ## Check every state of the model, and print their number (TIDEGATE_MODEL=large: more states, some minutes)
@@ -142,19 +142,19 @@ faults: setup ## Inject random faults into a running fleet, and check every prom
 .PHONY: test-clients
 test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
 	tests/clients/prepare
-	cargo build -p tidegate -p tidegate-workers --bins
+	cargo build -p tidegate-cli -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
 
 .PHONY: client-check
 client-check: setup ## Generate clients in Python and TypeScript from a running Tidegate, run a request through each, verify a webhook
 	tests/clients/generated/prepare
-	cargo build -p tidegate -p tidegate-workers --bins
+	cargo build -p tidegate-cli -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/generators/bin/python" tests/clients/generated/run
 
 .PHONY: test-workers
 test-workers: setup ## Run the workers in Python and TypeScript against a real Tidegate (T=rate for some of the tests)
 	tests/foreign_workers/prepare
-	cargo build -p tidegate -p tidegate-workers -p tidegate-faults --bins
+	cargo build -p tidegate-cli -p tidegate-workers -p tidegate-faults --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/foreign_workers/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
 	  $(if $(T),-k "$(T)") tests/foreign_workers
 
@@ -166,12 +166,12 @@ book: ## Build the manual below target/book, and check its links
 
 .PHONY: test-book
 test-book: setup ## Run the commands of the manual, and compare what quickstarts print (T=start-http or T=references for some)
-	cargo build -p tidegate -p tidegate-workers --bins
+	cargo build -p tidegate-cli -p tidegate-workers --bins
 	tests/book/run $(T)
 
 .PHONY: reference
 reference: setup ## Write the pages of the manual that come from the programs and the database
-	TIDEGATE_REFERENCE=write cargo test -p tidegate --test it -- house::reference::the_lists_from_the_database house::reference::the_build
+	TIDEGATE_REFERENCE=write cargo test -p tidegate-cli --test it -- house::reference::the_lists_from_the_database house::reference::the_build
 	TIDEGATE_REFERENCE=write cargo test -p tidegate-workers --test processes -- commands
 
 .PHONY: lint
@@ -180,15 +180,9 @@ lint: ## Check formatting, lints and documentation
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-.PHONY: lint-features
-lint-features: ## Check the lints of the library with no feature, and with each alone
-	for features in "" server embedded-postgres tls; do \
-	  cargo clippy -p tidegate --lib --examples --no-default-features --features "$$features" -- -D warnings || exit; \
-	done
-
 .PHONY: release
 release: ## Build both programs as they are packaged: small and fast, with a slow build
-	cargo build --profile "$(or $(PROFILE),dist)" -p tidegate -p tidegate-workers --bins
+	cargo build --profile "$(or $(PROFILE),dist)" -p tidegate-cli -p tidegate-workers --bins
 
 # The revision, and whether the files differ from it: what `GET /version` of the relayer says.
 BUILD = $(or $(shell git describe --always --exclude '*' --dirty 2>/dev/null | sed '/-dirty$$/!s/$$/-clean/'),unknown-dirty)
@@ -219,7 +213,7 @@ sbom: ## Write the bill of materials of both programs below target/sbom, in Cycl
 deb: release ## Build the Debian package below target/debian (PROFILE=release: faster)
 	@command -v cargo-deb >/dev/null || cargo install cargo-deb --locked
 	cargo run -q -p tidegate-workers --example pages -- target/package
-	cargo deb --no-build --profile "$(or $(PROFILE),dist)" -p tidegate --deb-revision "$(or $(REVISION),1)" -o target/debian/
+	cargo deb --no-build --profile "$(or $(PROFILE),dist)" -p tidegate-cli --deb-revision "$(or $(REVISION),1)" -o target/debian/
 
 .PHONY: test-deb
 test-deb: setup ## Install, start, upgrade and remove the Debian package in a chroot (on Debian, as root)
@@ -260,6 +254,6 @@ ci: export CARGO_INCREMENTAL = 0
 ci: fhevm-assets lint test ## Run lint and every test in its short form, those of test-fhevm too, as CI does
 
 .PHONY: nightly
-nightly: lint-features test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
+nightly: test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
 	TIDEGATE_TESTS=long $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m

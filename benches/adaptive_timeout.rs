@@ -48,7 +48,7 @@ fn main() -> ExitCode {
                 .collect();
             table::results(scenario, max, &calls, &runs);
             if scenario.phases.len() > 1 && max == LONGEST[0] {
-                let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/adaptive-timeout.svg");
+                let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adaptive-timeout.svg");
                 fs::write(file, chart::draw(scenario, max, &calls, &runs)).unwrap();
             }
         }

@@ -21,11 +21,13 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use tidegate::{
-    http::{self, HttpOptions},
+    internals::{
+        store::Store,
+        worker::{self, WorkerOptions},
+    },
     stage::Stages,
-    store::Store,
-    worker::{self, WorkerOptions},
 };
+use tidegate_node::{HttpOptions, Node, NodeOptions, internals::serve};
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -86,8 +88,8 @@ async fn measure() {
     let worker = tokio::spawn(worker::run(store.clone(), stages, options, stop.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = http::router(store.clone(), &HttpOptions::default());
-    let served = tokio::spawn(http::serve(listener, router, stop.clone()));
+    let router = Node::of_store(store.clone(), NodeOptions::default().http(HttpOptions::default())).router();
+    let served = tokio::spawn(serve(listener, router, stop.clone()));
 
     let callers = Callers::new(address, began_at);
     let mut running = JoinSet::new();

@@ -15,10 +15,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, Executor, PgConnection};
-use tidegate::maintenance;
-use tokio_util::sync::CancellationToken;
-
 use support::{BATCH, Bench, number};
+use tidegate::internals::maintenance;
+use tokio_util::sync::CancellationToken;
 
 const SUBMIT: &str = "select queue_position from tidegate.submit('direct', '{}')";
 const CALLS: [&str; 4] = ["submit", "claim and settle 1", "claim and settle 100", "claim of nothing"];

@@ -14,12 +14,11 @@ mod support;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
-use tidegate::maintenance;
+use support::{BATCH, Bench, number};
+use tidegate::internals::maintenance;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-
-use support::{BATCH, Bench, number};
 
 /// An empty call: its time is the machine's share in all other figures.
 const NOTHING: &str = "select 0::bigint where $1::uuid is not null";

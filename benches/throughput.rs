@@ -16,17 +16,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use support::{BATCH, Bench, number};
 use tidegate::{
-    config::DatabaseLocation,
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        store::Store,
+        worker::{self, WorkerOptions},
+    },
     request::Request,
     stage::{JsonText, Receipt, Sent, Stages, Transact},
-    store::Store,
-    worker::{self, WorkerOptions},
 };
+use tidegate_cli::database_location::DatabaseLocation;
 use tokio_util::sync::CancellationToken;
-
-use support::{BATCH, Bench, number};
 
 /// Options of workers: tuned for a stage that takes no time, or the defaults.
 const TUNED: &str = "tuned";

@@ -90,8 +90,9 @@ impl Tidegate {
     }
 
     /// The URL of the database, if it was given.
-    #[cfg(feature = "server")]
-    pub(crate) fn url(&self) -> Option<&str> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
         self.0.url.as_deref()
     }
 

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::lock::lock;
 
 /// The buffers and rounds of one use.
-pub(crate) trait Rounds: Send + Sync + 'static {
+pub trait Rounds: Send + Sync + 'static {
     /// The name of the rounds in the log.
     const NAME: &'static str;
 
@@ -59,8 +59,9 @@ pub(crate) trait Rounds: Send + Sync + 'static {
 }
 
 /// Buffers additions, and runs the rounds.
-pub(crate) struct Coalescer<R: Rounds> {
-    pub(crate) rounds: R,
+pub struct Coalescer<R: Rounds> {
+    /// Its use.
+    pub rounds: R,
     entries: Mutex<HashMap<R::Key, Entry<R::Pending>>>,
     tasks: TaskTracker,
 }
@@ -73,7 +74,8 @@ struct Entry<P> {
 }
 
 impl<R: Rounds> Coalescer<R> {
-    pub(crate) fn new(rounds: R) -> Arc<Self> {
+    /// Without any buffer.
+    pub fn new(rounds: R) -> Arc<Self> {
         let tasks = TaskTracker::new();
         // `wait` needs a closed tracker, which still accepts tasks.
         tasks.close();
@@ -81,7 +83,7 @@ impl<R: Rounds> Coalescer<R> {
     }
 
     /// Adds to the buffer of a key, for callers within a runtime.
-    pub(crate) fn add(self: &Arc<Self>, key: R::Key, add: impl FnOnce(&mut R::Pending)) {
+    pub fn add(self: &Arc<Self>, key: R::Key, add: impl FnOnce(&mut R::Pending)) {
         let mut entries = lock(&self.entries);
         let entry = entries.entry(key.clone()).or_default();
         add(&mut entry.pending);
@@ -92,7 +94,7 @@ impl<R: Rounds> Coalescer<R> {
     }
 
     /// Waits until nothing is pending and no round runs.
-    pub(crate) async fn idle(&self) {
+    pub async fn idle(&self) {
         self.tasks.wait().await;
     }
 

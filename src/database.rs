@@ -134,7 +134,7 @@ pub(crate) fn redirect(pool: &PgPool, server: &PgConnectOptions) -> bool {
 }
 
 /// Another pool to the same server, connected when it is first used; with a name of its own, if one is given.
-pub(crate) fn own_pool(pool: &PgPool, connections: u32, application_name: Option<&str>) -> PgPool {
+pub fn own_pool(pool: &PgPool, connections: u32, application_name: Option<&str>) -> PgPool {
     let options = PgConnectOptions::clone(&pool.connect_options());
     let options = match application_name {
         Some(name) => options.application_name(name),

@@ -1,15 +1,6 @@
 //! Errors of the store, with messages for operators and callers.
 
-#[cfg(feature = "tls")]
 mod tls;
-
-/// Without the feature there is no such failure.
-#[cfg(not(feature = "tls"))]
-mod tls {
-    pub(super) fn failure(_: &(dyn std::error::Error + 'static)) -> Option<String> {
-        None
-    }
-}
 
 use sqlx::postgres::PgDatabaseError;
 
@@ -87,16 +78,19 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store
 /// logs once that the database is unavailable, and once that it is back.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! warn_of {
     ($error:expr, $($said:tt)+) => {
-        if matches!($error, $crate::error::StoreError::Unavailable(_)) {
+        if matches!($error, $crate::StoreError::Unavailable(_)) {
             tracing::debug!(error = %$error, $($said)+);
         } else {
             tracing::warn!(error = %$error, $($said)+);
         }
     };
 }
-pub(crate) use warn_of;
+#[doc(hidden)]
+pub use warn_of;
 
 impl StoreError {
     /// Whether the same call may succeed later, with nothing changed.

@@ -7,7 +7,7 @@ use std::{fmt, ops::Deref, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-pub(crate) use self::limits::objection;
+pub use self::limits::objection;
 
 /// JSON as text that was not parsed, so that its numbers keep all their digits: a [`Value`] holds those that no integer
 /// type does as an `f64`.

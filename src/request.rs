@@ -1,10 +1,14 @@
 //! The vocabulary: requests, their kinds, stages and statuses. No I/O.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 use uuid::Uuid;
 
 pub use crate::json_text::JsonText;
@@ -112,6 +116,19 @@ impl Status {
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::TimedOut | Self::Failure)
+    }
+}
+
+impl PartialSchema for Status {
+    fn schema() -> RefOr<Schema> {
+        let words = Self::ALL.iter().map(|status| status.as_str());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+    }
+}
+
+impl ToSchema for Status {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("State")
     }
 }
 

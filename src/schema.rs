@@ -4,6 +4,7 @@
 //! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod comments;
+mod error;
 mod fitness;
 mod functions;
 mod history;
@@ -21,10 +22,12 @@ use refinery_core::Migration;
 use serde::Serialize;
 
 use self::session::{APPLICATION_NAME, Session};
-pub use self::{migrations::Migrations, session::StatementError};
+pub use self::{
+    error::{MigrateError, StatementError},
+    migrations::Migrations,
+};
 use crate::{
     database::{self, PoolSettings},
-    error::StoreError,
     sql_files,
 };
 
@@ -32,9 +35,6 @@ static MIGRATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
 /// The number of this build, and the fingerprint of its SQL.
 const BUILD: &str = include_str!("schema/build");
-
-/// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
-const LOCK_KEY: i64 = 0x7469_6465;
 
 /// The schema of Tidegate.
 static TIDEGATE: LazyLock<Migrations> = LazyLock::new(|| {
@@ -47,81 +47,6 @@ static TIDEGATE: LazyLock<Migrations> = LazyLock::new(|| {
     let functions = order::in_order(sql_files::all()).into_iter();
     functions.fold(tidegate, |all, (path, sql)| all.function(path, sql))
 });
-
-/// Why a database could not be brought to this version.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MigrateError {
-    /// The database cannot be reached, or does not let this user in.
-    #[error(transparent)]
-    Connection(#[from] StoreError),
-    /// pgmq's own SQL did not go in.
-    #[error("pgmq's tables could not be installed")]
-    Pgmq(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A migration failed; nothing of it was kept.
-    #[error("migration {name} of schema {schema} failed, and nothing of it was kept")]
-    Migration {
-        /// Its schema.
-        schema: &'static str,
-        /// The name of its file, without its ending.
-        name: String,
-        /// The error of the database.
-        source: StatementError,
-    },
-    /// The database has a migration that this program does not have, or has with another text.
-    #[error(
-        "nothing was changed: migration {version} of schema {schema} in this database is of another version of the program; \
-         migrate with that one or a newer one"
-    )]
-    History {
-        /// Its schema.
-        schema: &'static str,
-        /// The number in its name.
-        version: i32,
-        /// What refinery says of it.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A later build of the program has migrated the schema.
-    #[error(
-        "nothing was changed: schema {schema} is of build {build} ({applied}), and this program has build {own}; \
-         migrate with that program or a later one, or with --downgrade"
-    )]
-    Downgrade {
-        /// Its schema.
-        schema: &'static str,
-        /// The build of the schema.
-        build: i32,
-        /// The version that applied it, and when.
-        applied: String,
-        /// The build of this program.
-        own: i32,
-    },
-    /// A file of functions failed; the files before it were not kept either.
-    #[error("{file} of schema {schema} could not be applied, and no function was changed")]
-    Sql {
-        /// Its schema.
-        schema: &'static str,
-        /// The file, for Tidegate's own below `sql/`.
-        file: &'static str,
-        /// The error of the database.
-        source: StatementError,
-    },
-    /// The database is of a sort that Tidegate does not run on; nothing was changed.
-    #[error("nothing was changed: {0}")]
-    Unfit(String),
-    /// Other transactions kept locks for too long; the statements that waited for them were rolled back.
-    #[error("other transactions keep locks that this needs; end them, or try again: {0}")]
-    Locked(String),
-    /// The database refused another statement.
-    #[error("the database refused")]
-    Database(#[source] StatementError),
-}
-
-impl From<sqlx::Error> for MigrateError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error.into())
-    }
-}
 
 /// How `migrate` treats what it finds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

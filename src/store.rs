@@ -56,6 +56,7 @@ mod history;
 mod installation;
 mod keys;
 mod kinds;
+mod leases;
 mod lists;
 mod news;
 mod operations;
@@ -77,8 +78,8 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
     answers::*, audits::*, claims::*, configuration::*, gates::*, history::*, installation::*, keys::*, kinds::*,
-    lists::*, news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*, statistics::*,
-    submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
+    leases::*, lists::*, news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*,
+    statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},

@@ -13,24 +13,24 @@ mod outcome;
 mod queue;
 mod searches;
 mod settler;
+mod shared;
 mod timeouts;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{database_clock::DatabaseClock, leases::Leases, queue::QueueWorker, timeouts::LearnedTimeouts};
+pub(crate) use self::shared::own_name;
+pub use self::shared::{WorkerError, WorkerOptions};
+use self::{database_clock::DatabaseClock, queue::QueueWorker, shared::Shared, timeouts::LearnedTimeouts};
 use crate::{
-    error::StoreError,
     listener::{self, Wakeups},
     maintenance,
     news::Announcer,
     request::Stage,
     stage::Stages,
     store::Store,
-    telemetry::metrics::Metrics,
 };
 
 /// The time limit of a statement, if half of the lease is not shorter.
@@ -41,112 +41,6 @@ const ALIVE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The time limit of such a report: it must not delay a stop.
 const ALIVE_LIMIT: Duration = Duration::from_secs(2);
-
-/// The options of a worker.
-#[derive(Debug, Clone)]
-pub struct WorkerOptions {
-    /// Its name in tables and reports; unique in the fleet.
-    pub name: String,
-    /// The queues it drains, each by the stage the queue serves.
-    pub queues: Vec<String>,
-    /// The length of a lease; extended while a call runs.
-    pub lease: Duration,
-    /// Requests claimed at once, at most.
-    pub batch: usize,
-    /// Calls at once per queue, at most. As many outcomes may wait for their settle, and a batch of them be settled.
-    pub concurrency: usize,
-    /// How often an idle queue is claimed from without a notification.
-    pub poll: Duration,
-    /// How long running calls may go on after a shutdown.
-    pub grace: Duration,
-    /// The connection to listen on, when the store's connections go through a pooler that drops notifications.
-    pub listen: Option<PgPool>,
-    /// Its metrics; those of the process by default.
-    pub metrics: Metrics,
-}
-
-impl Default for WorkerOptions {
-    fn default() -> Self {
-        Self {
-            name: own_name(),
-            queues: vec!["readiness".to_owned(), "tx".to_owned()],
-            lease: Duration::from_secs(30),
-            batch: 500,
-            concurrency: 1000,
-            poll: Duration::from_secs(2),
-            grace: Duration::from_secs(20),
-            listen: None,
-            metrics: Metrics::default(),
-        }
-    }
-}
-
-/// A name for this process that no other process of the fleet has.
-pub(crate) fn own_name() -> String {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|name| name.into_string().ok());
-    format!("{}-{}-{:04x}", host.as_deref().unwrap_or("host"), std::process::id(), rand::random::<u16>())
-}
-
-/// Why a worker does not start, or stops by itself.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkerError {
-    /// It has no stage for any request of a queue in its options.
-    #[error("queue \"{queue}\" needs a {stage} stage, and this worker has none for any kind")]
-    NoStage {
-        /// The queue.
-        queue: String,
-        /// The stage it serves.
-        stage: Stage,
-    },
-    /// It has a stage for a kind that has no queue of that stage.
-    #[error(
-        "kind \"{kind}\" has no queue for a {stage} stage: register the kind, or leave out the stage if its flow has none"
-    )]
-    NoQueue {
-        /// The kind.
-        kind: String,
-        /// The stage.
-        stage: Stage,
-    },
-    /// A kind promises that each effect happens once, and its stage cannot keep that.
-    #[error(
-        "kind \"{0}\" has exactly_once semantics, which needs a stage that writes its effect with the receipt \
-         (Stages::transact_with_effect); set its semantics to at_least_once, or leave it to another worker"
-    )]
-    NoEffect(String),
-    /// There is no such queue.
-    #[error("there is no queue \"{0}\"; see `select name, stage from tidegate.queue`")]
-    UnknownQueue(String),
-    /// An option has an invalid value.
-    #[error("{0}")]
-    Options(String),
-    /// An error of the database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// The parts of a worker that its queues share.
-struct Shared {
-    store: Store,
-    /// Over sessions of its own: the first claim of a session has to plan, and takes several times as long as the next.
-    claims: Store,
-    stages: Stages,
-    options: WorkerOptions,
-    wakeups: Wakeups,
-    announcer: Announcer,
-    timeouts: Arc<LearnedTimeouts>,
-    clock: DatabaseClock,
-}
-
-/// One queue of a worker, as its tasks share it.
-struct ServedQueue {
-    shared: Arc<Shared>,
-    name: String,
-    stage: Stage,
-    leases: Arc<Leases>,
-}
 
 /// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///

@@ -96,8 +96,8 @@ mod invariant {
 mod library {
     pub mod examples;
     pub mod facade;
-    pub mod features;
     pub mod migrations;
+    pub mod packages;
 }
 mod maintenance {
     pub mod duties;

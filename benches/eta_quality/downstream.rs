@@ -8,9 +8,9 @@ use std::{
 
 use serde::Deserialize;
 use tidegate::{
+    internals::store::{Response, Store},
     request::{Request, RequestId},
     stage::{JsonText, Receipt, Sent, Transact},
-    store::{Response, Store},
 };
 use tokio::time::{Instant, sleep_until};
 

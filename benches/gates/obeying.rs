@@ -16,11 +16,11 @@ use rand::{SeedableRng, rngs::StdRng};
 use rand_distr::{Distribution, Exp};
 use reqwest::Client;
 use tidegate::{
-    config::DatabaseLocation,
+    internals::worker::{self, WorkerOptions},
     request::Request,
     stage::{JsonText, Receipt, Sent, Stages, Transact},
-    worker::{self, WorkerOptions},
 };
+use tidegate_cli::database_location::DatabaseLocation;
 use tokio::{
     sync::Semaphore,
     task::JoinSet,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sqlx::{Connection, PgConnection, PgPool};
-use tidegate::config::DatabaseLocation;
+use tidegate_cli::database_location::DatabaseLocation;
 use tokio::{sync::Barrier, task::JoinSet, time::Instant};
 
 use super::{

@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use tidegate::{
+use tidegate::internals::{
     api_key::{ApiKey, Scope},
-    config::DatabaseLocation,
     store::{GateHold, Store},
 };
+use tidegate_cli::database_location::DatabaseLocation;
 use tokio::{
     process::Command,
     time::{Instant, sleep},

@@ -2,11 +2,14 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use sqlx::PgPool;
-use tidegate::{
-    config::{DatabaseLocation, KEEPER_COMMAND},
+use tidegate::internals::{
     database::{self, PoolSettings},
-    embedded_postgres, schema,
+    schema,
     store::{Admission, Store},
+};
+use tidegate_cli::{
+    database_location::{DatabaseLocation, KEEPER_COMMAND},
+    embedded_postgres,
 };
 
 /// Requests in one submission.

@@ -75,7 +75,7 @@ async fn what_is_missing_or_wrong_is_named_with_what_to_do() {
         operator.run(line).await.failed(&["not migrated", "run `tidegate-fhevm init` first"]);
     }
     // Tidegate's own tables are there, the relayer's are not.
-    tidegate::schema::migrate(&operator.database.url).await.unwrap();
+    tidegate::internals::schema::migrate(&operator.database.url).await.unwrap();
     for line in uses {
         operator.run(line).await.failed(&["run `tidegate-fhevm init` first"]);
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::{
     Outlook, Submitted, Tidegate,
-    database::{self, PoolSettings},
+    internals::database::{self, PoolSettings},
     request::{RequestId, Status},
 };
 use tidegate_evm::{
@@ -100,7 +100,7 @@ impl Scene {
         let database = async {
             let database = TestDatabase::unlimited().await;
             let all = [tidegate_evm::migrations(), tidegate_fhevm::migrations()];
-            tidegate::schema::migrate_with(&database.url, &all).await.unwrap();
+            tidegate::internals::schema::migrate_with(&database.url, &all).await.unwrap();
             kinds::init(&database.pool).await.unwrap();
             database
         };

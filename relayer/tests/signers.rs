@@ -8,13 +8,14 @@ use alloy::{
     rpc::types::Filter,
     sol_types::{SolEvent, SolValue},
 };
-use tidegate::{node::Metrics, request::Status};
+use tidegate::request::Status;
 use tidegate_fhevm::{
     abi::gateway::Decryption::PublicDecryptionResponse,
     reconcile,
     responses::{Responses, SignerSets},
 };
 use tidegate_fhevm_stand_ins::{Behaviour, gateway::first_context, network::NetworkOptions};
+use tidegate_node::Exporter;
 
 use crate::{
     scene::{Options, Scene},
@@ -38,8 +39,8 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
         ..Options::default()
     })
     .await;
-    let metrics = Metrics::new();
-    assert!(metrics.install(), "only this test of its program looks at figures");
+    let exporter = Exporter::new();
+    assert!(exporter.install(), "only this test of its program looks at figures");
     let nodes = scene.network.kms.signers();
     lists(&mut scene, &nodes[1..], &[Address::repeat_byte(7)]).await;
     for node in scene.network.kms.nodes() {
@@ -90,7 +91,7 @@ async fn an_answer_with_a_foreign_signature_is_not_taken() {
     .await;
     scene.check_result(&proof, of_proof).await;
     scene.check_result(&public, of_public).await;
-    let figures = metrics.render();
+    let figures = exporter.render();
     for figure in ["fhevm_foreign_signatures_total", "fhevm_share_wait_seconds_count"] {
         assert!(figures.contains(figure), "{figure}:\n{figures}");
     }

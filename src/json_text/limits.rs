@@ -14,7 +14,7 @@ const EXPONENT_MAX: u32 = 308;
 const UNFOLDED_MAX: u32 = 1_000_000;
 
 /// The reason to refuse this JSON, if there is one. `json` is valid JSON text.
-pub(crate) fn objection(json: &[u8]) -> Option<String> {
+pub fn objection(json: &[u8]) -> Option<String> {
     let mut depth = 0_usize;
     let mut unfolded = 0_u32;
     let mut bytes = json.iter();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, Executor, PgConnection};
 
 use super::{
-    MigrateError, Migrations, comments, order,
-    session::{LOCK_TIMEOUT, RETRY_LIMIT, Session, StatementError},
+    MigrateError, Migrations, StatementError, comments, order,
+    session::{LOCK_TIMEOUT, RETRY_LIMIT, Session},
 };
 
 /// Locks on the tables of a schema that do not block writers, so they may wait: an automatic vacuum yields only to a

@@ -1,18 +1,20 @@
 //! The session of `migrate`, and its waits for locks.
 
 use std::{
-    fmt, iter,
-    sync::Arc,
+    iter,
     time::{Duration, Instant},
 };
 
-use sqlx::{Executor, PgConnection, Postgres, postgres::PgDatabaseError};
+use sqlx::{Executor, PgConnection, Postgres};
 
-use super::{LOCK_KEY, MigrateError, Migrations, history::History};
+use super::{MigrateError, Migrations, StatementError, history::History};
 use crate::database;
 
 /// The name of its sessions in `pg_stat_activity`.
 pub(super) const APPLICATION_NAME: &str = "tidegate migrate";
+
+/// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
+const LOCK_KEY: i64 = 0x7469_6465;
 
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 pub(super) const LOCK_TIMEOUT: &str = "100ms";
@@ -22,45 +24,6 @@ pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(60);
 
 /// The pause before a lock is tried again, in which other sessions go on.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// An error of a statement, with the server's detail and hint.
-#[derive(Debug, Clone)]
-pub struct StatementError(Arc<sqlx::Error>);
-
-impl StatementError {
-    /// Whether a lock of another session was its cause.
-    fn is_for_a_lock(&self) -> bool {
-        let code = self.0.as_database_error().and_then(|error| error.code());
-        matches!(code.as_deref(), Some("55P03" | "40P01"))
-    }
-
-    /// Whether its cause was that the database has an object of this name with another signature: another result, other
-    /// columns, or several of the name.
-    pub(super) fn is_for_a_signature(&self) -> bool {
-        let code = self.0.as_database_error().and_then(|error| error.code());
-        matches!(code.as_deref(), Some("42P13" | "42P16" | "42725" | "P0003"))
-    }
-}
-
-impl fmt::Display for StatementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let error = self.0.as_database_error();
-        let Some(error) = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>()) else {
-            return self.0.fmt(f);
-        };
-        f.write_str(error.message())?;
-        let more = [error.detail(), error.hint()];
-        more.into_iter().flatten().try_for_each(|more| write!(f, "; {more}"))
-    }
-}
-
-impl std::error::Error for StatementError {}
-
-impl From<sqlx::Error> for StatementError {
-    fn from(error: sqlx::Error) -> Self {
-        Self(Arc::new(error))
-    }
-}
 
 /// Whether an error was caused by a lock of another session.
 fn is_for_a_lock(error: &MigrateError) -> bool {

@@ -1,17 +1,16 @@
-//! Claims, and their leases: extensions and releases.
+//! Claims.
 
 use std::time::Duration;
 
-use sqlx::{FromRow, PgConnection, postgres::PgRow, types::Json};
+use sqlx::{FromRow, postgres::PgRow, types::Json};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::{
-    Moved, Store,
+    Lease, Store,
     columns::{Columns, count, from_milliseconds, milliseconds},
 };
 use crate::{
-    error::{Result, StoreError},
+    error::Result,
     request::{Phases, Request, RequestId, Stage},
 };
 
@@ -109,28 +108,6 @@ impl Slot {
     }
 }
 
-/// A lease on one request, under the token of its claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRow)]
-pub struct Lease {
-    /// The claim's random number.
-    pub token: i64,
-    /// The request.
-    pub id: Uuid,
-}
-
-impl<P> Request<P> {
-    /// The lease under which a stage has the request.
-    #[must_use]
-    pub const fn lease(&self) -> Lease {
-        Lease { token: self.lease_token, id: self.id.0 }
-    }
-}
-
-/// Tokens and ids, as two arrays.
-fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
-    leases.iter().map(|lease| (lease.token, lease.id)).unzip()
-}
-
 impl Store {
     /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or
     /// `tidegate.claim_tx`.
@@ -178,58 +155,6 @@ impl Store {
             run!(self, fetch_one query_as "reserve_send.sql"(queue))?;
         let slot = Slot::reserved(Some(reserved_at_us), send_in_us);
         Ok(slot.ok_or(from_milliseconds(wait_ms.max(1))))
-    }
-
-    /// Extends leases to `lease_for` from now: `tidegate.extend`. Returns the extended ones; the others are lost.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>> {
-        let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "extend.sql"(queue, tokens, ids, milliseconds(lease_for)))
-    }
-
-    /// Which of these leases are still held: `tidegate.still_held`. Reads only.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>> {
-        let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
-    }
-
-    /// Which of these leases are held, their requests locked to the end of the transaction: `tidegate.hold_leases`.
-    ///
-    /// # Errors
-    ///
-    /// A database error. The transaction is lost then.
-    pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
-        let (tokens, ids) = columns(leases);
-        let query = sqlx::query_as(statement!("hold_leases.sql")).bind(tokens).bind(ids);
-        let held = query.fetch_all(transaction).await;
-        self.errors.record(held.map_err(StoreError::from), &self.pool)
-    }
-
-    /// Sets how many shares complete a request that is being checked: `tidegate.set_response_threshold`. False: the lease
-    /// is lost, or the check has passed.
-    ///
-    /// # Errors
-    ///
-    /// A threshold below one, a database error.
-    pub async fn set_response_threshold(&self, lease: Lease, shares: i32) -> Result<bool> {
-        run!(self, fetch_one query_scalar "set_response_threshold.sql"(lease.token, lease.id, shares))
-    }
-
-    /// Releases claims that were not begun: `tidegate.release`.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>> {
-        let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "release.sql"(queue, tokens, ids))
     }
 
     /// Wakes a queue's workers: `tidegate.wake`.

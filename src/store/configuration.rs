@@ -6,6 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sqlx::{FromRow, types::Json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
+};
 
 use super::Store;
 use crate::{error::Result, request::JsonText};
@@ -26,19 +30,37 @@ impl Serialize for SettingValue {
     }
 }
 
+impl PartialSchema for SettingValue {
+    fn schema() -> RefOr<Schema> {
+        let of = |plain| ObjectBuilder::new().schema_type(plain);
+        OneOfBuilder::new()
+            .description(Some(
+                "A number, a text, true or false, a list of texts, or null for none, as its type prescribes",
+            ))
+            .item(of(Type::Number))
+            .item(of(Type::String))
+            .item(of(Type::Boolean))
+            .item(ArrayBuilder::new().items(of(Type::String)))
+            .item(of(Type::Null))
+            .into()
+    }
+}
+
+impl ToSchema for SettingValue {}
+
 /// A setting.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = Setting))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = Setting)]
 pub struct ConfigSetting {
     /// Its documented name, such as `tx.per_seconds`.
     pub name: String,
     /// Its value; null for no limit, or not set.
     pub value: SettingValue,
     /// The unit of the value.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub unit: Option<String>,
     /// The type of the value.
-    #[cfg_attr(feature = "server", schema(pattern = "^(number|boolean|text|interval|list|backoff)$"))]
+    #[schema(pattern = "^(number|boolean|text|interval|list|backoff)$")]
     pub r#type: String,
     /// Its subject, such as `queue tx`.
     pub subject: String,
@@ -48,13 +70,13 @@ pub struct ConfigSetting {
     #[serde(rename = "default")]
     pub default_value: SettingValue,
     /// Its effect.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub comment: Option<String>,
 }
 
 /// A setting that has changed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = ChangedSetting))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = ChangedSetting)]
 pub struct ConfigChange {
     /// Its documented name.
     pub name: String,
@@ -69,8 +91,8 @@ pub struct ConfigChange {
 }
 
 /// A change of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = ConfigurationChange))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
+#[schema(as = ConfigurationChange)]
 pub struct ConfigRecord {
     /// Ascends with time.
     pub id: i64,
@@ -79,10 +101,10 @@ pub struct ConfigRecord {
     /// The database user.
     pub actor: String,
     /// The actor that the program named.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub on_behalf_of: Option<String>,
     /// The operation on the setting's row.
-    #[cfg_attr(feature = "server", schema(pattern = "^(insert|update|delete)$"))]
+    #[schema(pattern = "^(insert|update|delete)$")]
     pub operation: String,
     /// The setting's subject, such as `queue tx`.
     pub subject: String,

@@ -9,25 +9,24 @@ use super::{ConfigChange, Store};
 use crate::error::Result;
 
 /// A gate: a queue's, or the quota of a kind or a submitter.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct Gate {
     /// Its name: its queue, `kind direct`, `submitter ann`.
     pub name: String,
     /// The queue it belongs to; none for a quota.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub queue: Option<String>,
     /// The kind of its quota.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub kind: Option<String>,
     /// The submitter of its quota.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub submitter: Option<String>,
     /// `accepting` or `too_many_requests`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(accepting|too_many_requests)$"))]
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub state: String,
     /// `strict` or `soft`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(strict|soft)$"))]
+    #[schema(pattern = "^(strict|soft)$")]
     pub mode: String,
     /// How many messages are in the queue now, or requests of the kind or submitter in any queue.
     pub depth: i64,
@@ -91,8 +90,7 @@ pub struct QuotaMarks {
 }
 
 /// A change of a gate, as its history keeps it.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct GateChange {
     /// Ascends with time.
     pub id: i64,
@@ -103,10 +101,10 @@ pub struct GateChange {
     /// Which change of this gate it was, from 1.
     pub epoch: i64,
     /// `TOO_MANY_REQUESTS` or `ACCEPTING_REQUESTS`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(TOO_MANY_REQUESTS|ACCEPTING_REQUESTS)$"))]
+    #[schema(pattern = "^(TOO_MANY_REQUESTS|ACCEPTING_REQUESTS)$")]
     pub signal: String,
     /// `accepting` or `too_many_requests`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(accepting|too_many_requests)$"))]
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub state: String,
     /// The depth at that moment.
     pub depth: i64,

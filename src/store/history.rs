@@ -8,8 +8,7 @@ use super::Store;
 use crate::error::Result;
 
 /// What became of the requests of a kind in one minute: `tidegate.kind_history`.
-#[derive(Debug, Clone, Serialize, FromRow)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Serialize, FromRow, utoipa::ToSchema)]
 pub struct KindMinute {
     /// Its beginning.
     pub minute: DateTime<Utc>,
@@ -34,8 +33,7 @@ pub struct KindMinute {
 }
 
 /// A queue in one minute: `tidegate.queue_history`.
-#[derive(Debug, Clone, Serialize, FromRow)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Serialize, FromRow, utoipa::ToSchema)]
 pub struct QueueMinute {
     /// Its beginning.
     pub minute: DateTime<Utc>,

@@ -22,14 +22,22 @@ use crate::{
 pub struct Kind {
     name: String,
     flow: Flow,
-    pub(crate) tx_queue: Option<String>,
-    pub(crate) readiness_queue: Option<String>,
-    pub(crate) threshold: i32,
-    pub(crate) rate: Option<f64>,
-    pub(crate) concurrency: Option<i32>,
-    pub(crate) high_water: i32,
-    pub(crate) low_water: Option<i32>,
-    pub(crate) answers_in: Option<Duration>,
+    #[doc(hidden)]
+    pub tx_queue: Option<String>,
+    #[doc(hidden)]
+    pub readiness_queue: Option<String>,
+    #[doc(hidden)]
+    pub threshold: i32,
+    #[doc(hidden)]
+    pub rate: Option<f64>,
+    #[doc(hidden)]
+    pub concurrency: Option<i32>,
+    #[doc(hidden)]
+    pub high_water: i32,
+    #[doc(hidden)]
+    pub low_water: Option<i32>,
+    #[doc(hidden)]
+    pub answers_in: Option<Duration>,
     has_shared_keys: bool,
 }
 
@@ -144,34 +152,32 @@ impl Kind {
 }
 
 /// A kind, with the limits of its queues.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct KindOverview {
     /// Its name.
     pub name: String,
     /// Its flow: `decrypt`, `proof` or `direct`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(decrypt|proof|direct)$"))]
+    #[schema(pattern = "^(decrypt|proof|direct)$")]
     pub flow: String,
     /// The queue in which its requests wait for their check; null for a flow without one.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub readiness_queue: Option<String>,
     /// The queue in which its requests wait to be sent.
     pub tx_queue: String,
     /// How many shares complete a request.
     pub response_threshold: i32,
     /// Sends per second from its tx queue; null for no limit.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub per_seconds: Option<f64>,
     /// Checks at once from its readiness queue; null for no limit, or no such queue.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub max_concurrency: Option<i32>,
     /// Whether claims pass its requests over.
     pub paused: bool,
 }
 
 /// How far a kind has been removed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct KindRemoval {
     /// Whether it is gone; if not, call again.
     pub removed: bool,

@@ -50,12 +50,12 @@ pub struct Page {
 }
 
 /// One request of a page.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = FoundRequest))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
+#[schema(as = FoundRequest)]
 pub struct ListedRequest {
     /// The request.
     #[serde(rename = "job_id")]
-    #[cfg_attr(feature = "server", schema(value_type = Uuid))]
+    #[schema(value_type = Uuid)]
     pub id: RequestId,
     /// Its kind.
     pub kind: String,
@@ -63,25 +63,24 @@ pub struct ListedRequest {
     #[serde(rename = "state")]
     pub status: Status,
     /// The queue in which it waits or is held; null: in none.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub queue: Option<String>,
     /// Its submitter; null: it was submitted without one.
     #[sqlx(rename = "submitted_by")]
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub submitter: Option<String>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// When it ended; null: it is live.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub finished_at: Option<DateTime<Utc>>,
     /// The code of its error; null: it has none.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub code: Option<String>,
 }
 
 /// A request that a worker could take now.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct WaitingRequest {
     /// The request.
     #[sqlx(flatten)]
@@ -92,8 +91,7 @@ pub struct WaitingRequest {
 }
 
 /// The requests of one submitter in one queue.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct SubmitterCount {
     /// The queue.
     pub queue: String,

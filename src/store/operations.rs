@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// A setting that `initialise` or `kind_add` wrote.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema), schema(as = MadeSetting))]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
+#[schema(as = MadeSetting)]
 pub struct Setting {
     /// Its row, such as `queue tx`.
     pub subject: String,
@@ -34,21 +34,20 @@ pub struct RequestCount {
 }
 
 /// One row of `queue_overview`.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct QueueOverview {
     /// The queue.
     pub queue: String,
     /// The stage it serves.
-    #[cfg_attr(feature = "server", schema(pattern = "^(readiness|tx)$"))]
+    #[schema(pattern = "^(readiness|tx)$")]
     pub stage: String,
     /// Whether claims are stopped.
     pub paused: bool,
     /// D: sends per second; none means no limit.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub per_seconds: Option<f64>,
     /// C: checks at once; none means no limit.
-    #[cfg_attr(feature = "server", schema(required))]
+    #[schema(required)]
     pub max_concurrency: Option<i32>,
     /// All messages.
     pub depth: i64,
@@ -65,7 +64,7 @@ pub struct QueueOverview {
     /// Served per second, over five minutes.
     pub per_second_5m: f64,
     /// `accepting` or `too_many_requests`.
-    #[cfg_attr(feature = "server", schema(pattern = "^(accepting|too_many_requests)$"))]
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub gate: String,
     /// The depth at which the gate closes.
     pub high_water: i32,

@@ -85,8 +85,7 @@ pub struct Outlook {
     /// Its submitter.
     pub submitter: Option<String>,
     /// Whether submitters share the keys of its kind, and so its requests.
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the HTTP API asks who may read it"))]
-    pub(crate) is_shared: bool,
+    pub is_shared: bool,
     /// The request as which it was submitted again, after it had failed.
     pub redriven_as: Option<RequestId>,
 }
@@ -120,7 +119,6 @@ impl FromRow<'_, PgRow> for Outlook {
 
 /// What a submission would be told now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Quote {
     /// The gates admit it.
     Accepted {
@@ -214,5 +212,20 @@ impl Store {
     /// [`StoreError::UnknownRequest`](crate::error::StoreError::UnknownRequest), a database error.
     pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>> {
         run!(self, fetch_all query_as "explain.sql"(id.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_retry_after_of_a_batch_is_that_of_its_last_request_whatever_the_jitter_of_the_others() {
+        let etas = [(60, 90), (62, 70), (61, 80)].map(|(p50, seconds)| Eta {
+            retry_after: RetryAfter::seconds(seconds),
+            p50: Some(Duration::from_secs(p50)),
+            p90: None,
+        });
+        assert_eq!(Eta::last(&etas).unwrap().retry_after, RetryAfter::seconds(70));
     }
 }

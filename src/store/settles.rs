@@ -6,11 +6,11 @@ use std::{borrow::Borrow, time::Duration};
 use sqlx::{FromRow, PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 use uuid::Uuid;
 
-use super::{Lease, Store, columns::milliseconds};
+use super::{Lease, Moved, Store, columns::milliseconds};
 use crate::{
     error::{Result, StoreError},
     json_text::objection,
-    request::{RequestError, RequestId, Status},
+    request::{RequestError, RequestId},
     stage::Receipt,
 };
 
@@ -57,15 +57,6 @@ pub struct Retry {
     pub after: Option<Duration>,
     /// Whether the request may have left.
     pub may_have_left: bool,
-}
-
-/// A request that moved, and where it is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
-pub struct Moved {
-    /// The request.
-    pub id: RequestId,
-    /// Its status now.
-    pub status: Status,
 }
 
 /// A request whose readiness check passed.

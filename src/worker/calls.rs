@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::Failed;
 use super::{
-    ServedQueue, Shared,
     outcome::{Outcome, WithEffect},
+    shared::{ServedQueue, Shared},
     timeouts::LearnedTimeout,
 };
 use crate::{

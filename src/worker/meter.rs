@@ -6,7 +6,7 @@ use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
 use super::outcome;
-use crate::telemetry::metrics::{
+use crate::metrics::{
     Metrics,
     catalogue::{WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_HEDGES, WORKER_LEASES_LOST, WORKER_SETTLED},
 };

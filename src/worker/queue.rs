@@ -15,12 +15,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ServedQueue, Shared, WorkerError,
     calls::Call,
     leases::Leases,
     meter::Meter,
     outcome::Outcome,
     settler::{self, Settler},
+    shared::{ServedQueue, Shared, WorkerError},
 };
 use crate::{
     error::{StoreError, warn_of},

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, outcome::caught};
+use super::{outcome::caught, shared::Shared};
 use crate::{
     error::{StoreError, warn_of},
     request::{JsonText, Request, RequestError, Stage},

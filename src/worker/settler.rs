@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    ServedQueue,
     batch::{self, Batch, Settled},
     outcome::{Outcome, Unsettled},
+    shared::ServedQueue,
 };
 use crate::{
     error::{StoreError, warn_of},

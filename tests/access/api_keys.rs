@@ -1,7 +1,7 @@
 //! Is an API key safe from theft, revival and loss?
 
 use sqlx::PgConnection;
-use tidegate::api_key::{ApiKey, Scope};
+use tidegate::internals::api_key::{ApiKey, Scope};
 
 use crate::support::{
     TestDatabase,

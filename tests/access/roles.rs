@@ -416,7 +416,7 @@ async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
     let database = TestDatabase::uninitialised().await;
     database.execute("grant all on tidegate.api_key to tidegate_reader").await;
 
-    let roles = tidegate::schema::sql_files();
+    let roles = tidegate::internals::schema::sql_files();
     let (_, roles) = roles.iter().find(|(path, _)| *path == "grants.sql").unwrap();
     database.execute(roles).await;
 

@@ -1,7 +1,7 @@
 //! Functions that are wrong on purpose, one at a time: the short campaign has to detect each.
 
 use rand::seq::IndexedRandom;
-use tidegate::schema;
+use tidegate::internals::schema;
 
 use super::{agreement, database::Database, random_seeds};
 use crate::support::campaign;

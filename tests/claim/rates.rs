@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sqlx::{PgConnection, Row};
-use tidegate::worker::WorkerOptions;
+use tidegate::internals::worker::WorkerOptions;
 
 use crate::{
     support::{

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use tidegate::api_key::ApiKey;
+use tidegate::internals::api_key::ApiKey;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},

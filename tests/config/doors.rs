@@ -245,8 +245,8 @@ async fn a_node_whose_database_user_is_no_admin_says_so() {
     let database = TestDatabase::new().await;
     let session: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
     let pool = sqlx::PgPool::connect_with(session.options([("role", "tidegate_node")])).await.unwrap();
-    let store = tidegate::store::Store::new(pool);
-    let api = Api::start(store, &tidegate::http::HttpOptions::default()).await;
+    let store = tidegate::internals::store::Store::new(pool);
+    let api = Api::start(store, &tidegate_node::HttpOptions::default()).await;
 
     assert_eq!(api.get("/v1/admin/config/tx.burst").await.status, 200);
     assert_eq!(api.get("/v1/admin/config/history").await.status, 200);

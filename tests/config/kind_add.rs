@@ -1,6 +1,6 @@
 //! Does `kind_add` make a kind that works at once, and leave alone what exists?
 
-use tidegate::schema;
+use tidegate::internals::schema;
 
 use crate::support::{
     TestDatabase,

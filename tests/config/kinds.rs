@@ -1,6 +1,6 @@
 //! Can an operator shape the relay with plain SQL, and is nonsense refused by name?
 
-use tidegate::schema;
+use tidegate::internals::schema;
 
 use crate::{
     cli::commands::{err, out, run as tidegate},

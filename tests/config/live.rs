@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate::{
+    internals::worker::{self, WorkerOptions},
     request::Request,
     stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    worker::{self, WorkerOptions},
 };
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};

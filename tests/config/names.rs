@@ -494,7 +494,10 @@ async fn hostile_values_and_names_change_nothing_and_are_answered_in_words() {
         long.as_str(),
     ] {
         let refused = database.store.config_set(name, "1").await;
-        assert!(matches!(refused, Err(tidegate::error::StoreError::UnknownSetting(_))), "{name}: {refused:?}");
+        assert!(
+            matches!(refused, Err(tidegate::internals::error::StoreError::UnknownSetting(_))),
+            "{name}: {refused:?}"
+        );
     }
     assert_eq!(database.value(SNAPSHOT).await, before);
 }

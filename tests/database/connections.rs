@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
     error::StoreError,
     store::Store,

@@ -4,19 +4,23 @@
 //! a directory, which turns [`keeper_process`] or [`user_process`] from a test without content into
 //! a keeper or a user of the server in it.
 
-use std::env;
-use std::ffi::OsString;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{self, BufRead, BufReader, Read},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
-use tidegate::embedded_postgres::{BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep};
+use tidegate_cli::embedded_postgres::{BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep};
 
 use super::private_cluster::Cluster;
 

@@ -15,7 +15,7 @@ use nix::{
 };
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
     schema,
     store::Store,

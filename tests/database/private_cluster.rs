@@ -8,7 +8,7 @@ use std::{
 
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
-use tidegate::embedded_postgres::{EmbeddedPostgres, Options};
+use tidegate_cli::embedded_postgres::{EmbeddedPostgres, Options};
 
 use crate::support::{server::KEEPER, sql};
 

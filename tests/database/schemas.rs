@@ -381,6 +381,6 @@ async fn a_later_build_is_replaced_only_on_demand() {
     assert!(migrated(&database.url, &["--downgrade"]).await.contains("applied functions"));
     assert_eq!(
         database.text("select build from tidegate.schema_state").await,
-        Some(tidegate::schema::build().to_string())
+        Some(tidegate::internals::schema::build().to_string())
     );
 }

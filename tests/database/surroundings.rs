@@ -3,7 +3,7 @@
 use std::{process::Stdio, time::Duration};
 
 use sqlx::{Connection, PgConnection};
-use tidegate::telemetry::metrics::Metrics;
+use tidegate::internals::metrics::Metrics;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::schemas::migrating;

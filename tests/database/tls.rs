@@ -10,7 +10,7 @@ use std::{
 
 use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, KeyPair, SanType};
 use tempfile::TempDir;
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
     store::Store,
 };

@@ -30,7 +30,7 @@ async fn definitions(url: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_an_earlier_version_becomes_this_version_with_its_requests() {
-    let mut files: Vec<_> = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/database/earlier"))
+    let mut files: Vec<_> = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/database/earlier"))
         .unwrap()
         .map(|file| file.unwrap().path())
         .collect();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use clap::Parser;
-use tidegate::cli::Cli;
+use tidegate_cli::cli::Cli;
 
 use super::tidy::{files, root};
 

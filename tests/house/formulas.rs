@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use super::tidy::files;
+use super::tidy::{files, root};
 
 /// Code without comments and spaces; SQL also without casts, qualifiers and the prefixes of variables. A formula that was copied
 /// into another function looks the same then.
@@ -49,18 +49,19 @@ fn bare(code: &str, is_sql: bool) -> String {
 
 #[test]
 fn each_formula_has_the_homes_that_the_map_names() {
-    let map = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/architecture.md")).unwrap();
+    let map = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let (_, table) = map.split_once("| formula | home | recognised by |\n").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
-    let sources: Vec<_> = [("sql", "sql"), ("src", "rs"), ("policy/src", "rs"), ("workers/src", "rs")]
-        .into_iter()
-        .flat_map(|(below, ending)| files(below, ending))
-        .filter(|(name, _)| !name.contains("tests"))
-        .map(|(name, text)| {
-            let code = bare(&text, name.ends_with(".sql"));
-            (name, code)
-        })
-        .collect();
+    let sources: Vec<_> =
+        [("sql", "sql"), ("src", "rs"), ("node/src", "rs"), ("policy/src", "rs"), ("workers/src", "rs")]
+            .into_iter()
+            .flat_map(|(below, ending)| files(below, ending))
+            .filter(|(name, _)| !name.contains("tests"))
+            .map(|(name, text)| {
+                let code = bare(&text, name.ends_with(".sql"));
+                (name, code)
+            })
+            .collect();
 
     let mut formulas = 0;
     for row in table.lines().skip(1) {

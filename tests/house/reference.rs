@@ -2,11 +2,10 @@
 
 use std::{collections::BTreeSet, env, fs};
 
-use tidegate::schema;
-
-use crate::support::TestDatabase;
+use tidegate::internals::schema;
 
 use super::tidy::{files, git, root};
+use crate::support::TestDatabase;
 
 const BEGINNING: &str = "\
 # Lists from the database

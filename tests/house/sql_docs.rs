@@ -1,7 +1,7 @@
 //! Does the SQL in the documents still work? The session of `docs/sql.md` must answer what is printed there.
 
 use sqlx::{PgConnection, Row, ValueRef, postgres::PgRow};
-use tidegate::schema;
+use tidegate::internals::schema;
 
 use crate::support::TestDatabase;
 

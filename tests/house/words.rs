@@ -27,6 +27,9 @@ fn texts() -> Vec<(String, String)> {
     let below = [
         ("src", "rs"),
         ("workers", "rs"),
+        ("relayer", "rs"),
+        ("node", "rs"),
+        ("program", "rs"),
         ("policy", "rs"),
         ("tests", "rs"),
         ("benches", "rs"),

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, postgres::PgPoolOptions};
-use tidegate::{
+use tidegate::internals::{
     api_key::{ApiKey, Scope},
-    http::HttpOptions,
-    node::{Keys, Node, NodeOptions},
     store::Store,
 };
+use tidegate_node::{HttpOptions, Keys, Node, NodeOptions};
 
 use super::{Answer, Api, answer, let_go};
 use crate::support::{TestDatabase, eventually, until_blocked};
@@ -91,7 +90,7 @@ async fn without_any_key_calls_need_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_listens_beyond_loopback_never_serves_without_a_key() {
     let database = TestDatabase::new().await;
-    let api = Api::of_node(&Node::new(database.store.clone(), NodeOptions::default().keys(Keys::Required))).await;
+    let api = Api::of_node(&Node::of_store(database.store.clone(), NodeOptions::default().keys(Keys::Required))).await;
 
     let refused = api.post("/v1/direct", &json!({})).await;
 

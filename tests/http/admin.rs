@@ -410,7 +410,7 @@ async fn nothing_below_admin_is_taken_for_a_kind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_full_can_still_be_paused() {
     let database = TestDatabase::new().await;
-    let options = tidegate::http::HttpOptions { concurrency_limit: 0, ..tidegate::http::HttpOptions::default() };
+    let options = tidegate_node::HttpOptions { concurrency_limit: 0, ..tidegate_node::HttpOptions::default() };
     let api = Api::start(database.store.clone(), &options).await;
 
     api.post("/v1/direct", &json!({})).await.assert_problem(503, "overloaded");

@@ -5,12 +5,11 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
-use tidegate::{
+use tidegate::internals::{
     api_key::{ApiKey, Scope},
-    http::HttpOptions,
-    node::{Keys, Node, NodeOptions},
     store::Store,
 };
+use tidegate_node::{HttpOptions, Keys, Node, NodeOptions};
 
 use super::{
     Api,
@@ -173,6 +172,6 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
         .connect_lazy("postgres://absent@127.0.0.1:1/nowhere")
         .unwrap();
     let options = NodeOptions::default().keys(Keys::Required);
-    let blind = Api::of_node(&Node::new(Store::new(pool), options)).await;
+    let blind = Api::of_node(&Node::of_store(Store::new(pool), options)).await;
     blind.bearing(&admin).get("/metrics").await.assert_problem(503, "database_unavailable");
 }

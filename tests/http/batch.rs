@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tidegate::api_key::Scope;
+use tidegate::internals::api_key::Scope;
 
 use super::{Answer, Api, access::key, answer, hold_submissions, let_go, until_submissions_wait};
 use crate::support::TestDatabase;

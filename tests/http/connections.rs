@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-use tidegate::http::{ConnectionOptions, HttpOptions};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
-
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
+};
+use serde_json::json;
+use tidegate_node::{ConnectionOptions, HttpOptions};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
 };
 
 use super::{Api, answer, hold_submissions, let_go, read_to_end, until_submissions_wait};

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Api, answer};
 use crate::support::TestDatabase;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(tidegate::http::document()).unwrap());
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::to_value(tidegate_node::internals::document()).unwrap());
 
 /// The headers that tell something about a request, or how to go on.
 const TELLING: [&str; 8] = [
@@ -362,8 +363,8 @@ fn every_problem_belongs_to_an_operation() {
 
 #[test]
 fn no_route_is_made_without_its_documentation() {
-    let mut files = vec!["src/http.rs".into()];
-    let mut directories = vec!["src/http".into()];
+    let mut files = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../node/src/api.rs").into()];
+    let mut directories = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../node/src/api").into()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir::<std::path::PathBuf>(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -392,7 +393,7 @@ fn no_route_is_made_without_its_documentation() {
 
 #[test]
 fn the_http_page_lists_every_call_and_every_problem() {
-    let page = fs::read_to_string("docs/http.md").unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/http.md")).unwrap();
     let rows = || page.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').map(str::trim));
     let documented: BTreeSet<_> = operations().iter().map(|(method, path, _)| format!("{method} {path}")).collect();
     let listed: BTreeSet<_> = rows()

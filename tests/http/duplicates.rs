@@ -7,11 +7,11 @@ use std::{
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
-    http::HttpOptions,
     store::Store,
 };
+use tidegate_node::HttpOptions;
 use tokio::sync::Barrier;
 
 use super::Api;

@@ -5,12 +5,14 @@ use std::{collections::VecDeque, time::Duration};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tidegate::{
-    api_key::Scope,
-    http::HttpOptions,
+    internals::{
+        api_key::Scope,
+        store::{Claimed, Settle},
+    },
     request::Stage,
     stage::Receipt,
-    store::{Claimed, Settle},
 };
+use tidegate_node::HttpOptions;
 use tokio::io::AsyncReadExt;
 
 use super::{

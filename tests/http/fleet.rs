@@ -9,12 +9,15 @@ use futures_util::future::join_all;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use sqlx::postgres::PgListener;
-use tidegate::{
+use tidegate::internals::{
     api_key::Scope,
     database::{self, PoolSettings},
-    http::{HttpOptions, LISTENER_NAME, Node, NodeOptions, serve},
     listener,
     store::Store,
+};
+use tidegate_node::{
+    HttpOptions, Node, NodeOptions,
+    internals::{LISTENER_NAME, serve},
 };
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
@@ -48,7 +51,7 @@ impl Member {
     async fn start(database: &TestDatabase, listens: bool) -> Self {
         let pool = database::connect(&database.url, &PoolSettings::default()).await.unwrap();
         let store = Store::new(pool);
-        let node = Node::new(store.clone(), NodeOptions::default());
+        let node = Node::of_store(store.clone(), NodeOptions::default());
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let shutdown = CancellationToken::new();

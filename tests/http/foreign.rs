@@ -9,12 +9,8 @@ use axum::{
 };
 use reqwest::Client;
 use serde_json::json;
-use tidegate::{
-    Kind, Submitted, Tidegate,
-    api_key::ApiKey,
-    node::{HttpOptions, Keys, Node, NodeOptions, Refusal, Scope, Submission},
-    request::RequestId,
-};
+use tidegate::{Kind, Submitted, Tidegate, internals::api_key::ApiKey, request::RequestId};
+use tidegate_node::{HttpOptions, Keys, Node, NodeOptions, Refusal, Scope, Submission};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +69,7 @@ struct Program {
 impl Program {
     async fn start(tidegate: &Tidegate, options: NodeOptions) -> Self {
         let http = HttpOptions { body_limit: BODY_LIMIT, concurrency_limit: 2, ..HttpOptions::default() };
-        let node = tidegate.node(options.http(http));
+        let node = Node::new(tidegate, options.http(http));
         let own = Router::new()
             .route("/payouts", post(put))
             .route("/payouts/{id}", get(look))
@@ -178,7 +174,7 @@ async fn the_node_does_its_work_and_a_stop_finishes_the_calls_under_way() {
     let listens = format!(
         "select count(*) from pg_stat_activity
          where datname = current_database() and application_name = '{}'",
-        tidegate::http::LISTENER_NAME
+        tidegate_node::internals::LISTENER_NAME
     );
     eventually("it listens", || async { database.number(&listens).await == 1 }).await;
     let maintained = "select count(*) from tidegate.maintenance where ran_at > '-infinity'";
@@ -245,7 +241,7 @@ async fn keys_are_where_the_program_finds_them_and_needed_as_it_says() {
 async fn beyond_loopback_a_program_has_to_say_who_needs_a_key() {
     let (_database, tidegate) = payouts().await;
     for (keys, serves) in [(Keys::OnceCreated, false), (Keys::Off, true), (Keys::Required, true)] {
-        let node = tidegate.node(NodeOptions::default().keys(keys));
+        let node = Node::new(&tidegate, NodeOptions::default().keys(keys));
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();

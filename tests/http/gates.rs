@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{Duration, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
-use tidegate::store::{GroupTerms, Submitted};
+use tidegate::internals::store::{GroupTerms, Submitted};
 
 use super::{Answer, Api, answer, hold_submissions, let_go, until_submissions_wait};
 use crate::support::{TestDatabase, eventually, race::submit_many, raw};

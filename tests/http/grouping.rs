@@ -5,10 +5,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use serde_json::json;
 use sqlx::PgConnection;
-use tidegate::{
-    api_key::{ApiKey, Scope},
-    http::HttpOptions,
-};
+use tidegate::internals::api_key::{ApiKey, Scope};
+use tidegate_node::HttpOptions;
 use tokio::task::JoinHandle;
 
 use super::{Answer, Api, access::key, hold_submissions, let_go, until_submissions_wait};

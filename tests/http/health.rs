@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
-use tidegate::{http::HttpOptions, store::Store};
+use tidegate::internals::store::Store;
+use tidegate_node::HttpOptions;
 use tokio::net::TcpListener;
 
 use super::Api;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate::http::HttpOptions;
+use tidegate_node::HttpOptions;
 
 use super::{Api, hold_submissions, let_go, read_to_end, until_submissions_wait};
 use crate::support::TestDatabase;

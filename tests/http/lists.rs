@@ -1,7 +1,7 @@
 //! Lists as callers page through them.
 
 use serde_json::{Value, json};
-use tidegate::api_key::Scope;
+use tidegate::internals::api_key::Scope;
 
 use super::{Answer, Api, access::key};
 use crate::support::{TestDatabase, race::submit_many};

@@ -8,16 +8,13 @@ use std::{
 
 use reqwest::Method;
 use serde_json::json;
-use tidegate::{
+use tidegate::internals::{
     api_key::{ApiKey, Scope},
     database::PoolSettings,
-    http::HttpOptions,
+    metrics::catalogue::{self, Form},
     store::Store,
-    telemetry::metrics::{
-        Metrics,
-        catalogue::{self, Form},
-    },
 };
+use tidegate_node::{Exporter, HttpOptions};
 
 use super::{Api, access::key, answer, health::without_a_database};
 use crate::support::{TestDatabase, eventually, until_blocked};
@@ -101,14 +98,14 @@ fn catalogued() -> BTreeSet<(String, String, Vec<String>)> {
 
 /// One worker's life: every figure that a worker has.
 async fn worker_figures(database: &TestDatabase) -> Figures {
-    let metrics = Metrics::new();
-    crate::worker::lives::run_to_the_end(database, metrics.clone()).await;
-    Figures::read(&metrics.render())
+    let exporter = Exporter::new();
+    crate::worker::lives::run_to_the_end(database, exporter.metrics()).await;
+    Figures::read(&exporter.render())
 }
 
 #[test]
 fn the_operations_page_lists_every_figure() {
-    let page = fs::read_to_string("docs/operations.md").unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Metrics\n"));
     let listed: BTreeSet<_> =
         section.unwrap().lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
@@ -331,7 +328,7 @@ async fn an_admin_reads_figures_while_the_database_is_away_and_a_stranger_never_
     let admin = key(&database, "admin", &[Scope::Admin]).await;
     let stranger = ApiKey::generate().unwrap();
     let settings = PoolSettings { acquire_timeout: Duration::from_millis(200), ..PoolSettings::default() };
-    let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
+    let pool = tidegate::internals::database::connect(&database.url, &settings).await.unwrap();
     let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
     assert_eq!(api.bearing(&admin).get("/metrics").await.status, 200);
 

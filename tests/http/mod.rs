@@ -39,11 +39,8 @@ use axum::Router;
 use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use tidegate::{
-    http::{ConnectionOptions, HttpOptions, router, serve_within},
-    node::Node,
-    store::Store,
-};
+use tidegate::internals::store::Store;
+use tidegate_node::{ConnectionOptions, HttpOptions, Node, NodeOptions, internals::serve_within};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -80,7 +77,7 @@ impl Api {
     }
 
     async fn start_within(store: Store, options: &HttpOptions, connections: ConnectionOptions) -> Self {
-        Self::serve(router(store, options), connections).await
+        Self::serve(Node::of_store(store, NodeOptions::default().http(options.clone())).router(), connections).await
     }
 
     /// Without the work of the node.

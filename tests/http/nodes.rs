@@ -1,11 +1,11 @@
 //! Do all nodes of one database say the same of a request, whichever is asked, and whenever it was started?
 
 use serde_json::{Value, json};
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
-    http::HttpOptions,
     store::Store,
 };
+use tidegate_node::HttpOptions;
 
 use super::Api;
 use crate::support::TestDatabase;

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use tidegate::{
+    internals::store::{Claimed, Settle},
     request::{RequestError, Stage},
     stage::Receipt,
-    store::{Claimed, Settle},
 };
 
 use super::{Api, responses::send_all};

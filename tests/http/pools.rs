@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tidegate::{
+use tidegate::internals::{
     api_key::Scope,
     database::{self, PoolSettings},
-    http::HttpOptions,
     store::Store,
 };
+use tidegate_node::HttpOptions;
 
 use super::{Api, access::key, let_go};
 use crate::support::{TestDatabase, race::Session, until_blocked};

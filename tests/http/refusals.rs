@@ -1,7 +1,7 @@
 //! Is input that cannot be a request refused with the place and the reason, and nothing stored?
 
 use serde_json::json;
-use tidegate::error::StoreError;
+use tidegate::internals::error::StoreError;
 use tokio::io::AsyncWriteExt;
 
 use super::{Api, answer, read_to_end};

@@ -1,7 +1,7 @@
 //! Who may say what was executed, who is believed, and what do callers and callbacks hear of it?
 
 use serde_json::json;
-use tidegate::api_key::Scope;
+use tidegate::internals::api_key::Scope;
 
 use super::{Api, access::key};
 use crate::support::TestDatabase;

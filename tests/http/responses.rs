@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{request::Stage, stage::Receipt, store::Settle};
+use tidegate::{internals::store::Settle, request::Stage, stage::Receipt};
 
 use super::Api;
 use crate::support::TestDatabase;

@@ -1,10 +1,8 @@
 //! What was let in and goes on for a while ends with the right to it.
 
 use reqwest::Method;
-use tidegate::{
-    api_key::{ApiKey, Scope},
-    http::HttpOptions,
-};
+use tidegate::internals::api_key::{ApiKey, Scope};
+use tidegate_node::HttpOptions;
 
 use super::{
     access::key,

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::{
-    http::{HttpOptions, Node, NodeOptions, serve},
-    listener,
-    news::Announcer,
+    internals::{
+        listener,
+        news::Announcer,
+        store::{Response, Store},
+    },
     request::{Request, RequestId},
     stage::{JsonText, Receipt, Sent, Transact},
-    store::{Response, Store},
 };
+use tidegate_node::{HttpOptions, Node, NodeOptions, internals::serve};
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +40,7 @@ impl Listening {
 
     /// A node that hears nothing.
     async fn deaf(store: &Store, options: &HttpOptions) -> Self {
-        let node = Node::new(store.clone(), NodeOptions::default().http(options.clone()));
+        let node = Node::of_store(store.clone(), NodeOptions::default().http(options.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -76,8 +78,8 @@ pub(super) struct Elsewhere {
 
 impl Elsewhere {
     pub(super) async fn start(database: &TestDatabase, listening_before: i64) -> Self {
-        let settings = tidegate::database::PoolSettings::default();
-        let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
+        let settings = tidegate::internals::database::PoolSettings::default();
+        let pool = tidegate::internals::database::connect(&database.url, &settings).await.unwrap();
         let store = Store::new(pool.clone());
         let announcer = Announcer::new(store.clone());
         let stop = CancellationToken::new();
@@ -228,7 +230,7 @@ async fn a_worker_ends_what_a_caller_waits_for() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let stop = CancellationToken::new();
-    let worker = tokio::spawn(tidegate::worker::run(
+    let worker = tokio::spawn(tidegate::internals::worker::run(
         database.store.clone(),
         crate::worker::lives::all_stages().transact("direct", Slow),
         crate::worker::lives::options(),
@@ -293,7 +295,7 @@ async fn a_node_that_loses_every_connection_goes_on_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back() {
     let database = TestDatabase::unlimited().await;
-    let pool = tidegate::database::connect(&database.url, &Default::default()).await.unwrap();
+    let pool = tidegate::internals::database::connect(&database.url, &Default::default()).await.unwrap();
     let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
     let posting = node.api.posting("/v1/direct", &json!({})).header("prefer", "wait=60");
     let waiting = tokio::spawn(answer(posting));

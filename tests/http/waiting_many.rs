@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate::{
-    http::HttpOptions,
+    internals::store::{Admission, Submitted},
     request::{RequestId, Status},
-    store::{Admission, Submitted},
 };
+use tidegate_node::HttpOptions;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

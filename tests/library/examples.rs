@@ -30,8 +30,8 @@ fn programs() -> &'static Path {
         }
         let mut cargo = std::process::Command::new(env!("CARGO"));
         cargo
-            .args(["build", "--quiet", "--examples", "--manifest-path"])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+            .args(["build", "--quiet", "-p", "tidegate", "-p", "tidegate-node", "--examples"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
             .arg("--target-dir")
             .arg(target);
         // Build scripts run again when these change, and Cargo sets them for a test.

@@ -12,11 +12,13 @@ use serde_json::{Value, json};
 use sqlx::{Executor, postgres::PgPoolOptions};
 use tidegate::{
     Error, Kind, Stages, Submitted, Tidegate,
-    error::StoreError,
+    internals::{
+        error::StoreError,
+        store::{Cancelled, Ticket},
+        worker::WorkerError,
+    },
     request::{JsonText, Request, RequestId, Status},
     stage::{Check, Sent},
-    store::{Cancelled, Ticket},
-    worker::WorkerError,
 };
 use tracing::{Dispatch, instrument::WithSubscriber, level_filters::LevelFilter};
 use uuid::Uuid;

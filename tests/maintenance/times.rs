@@ -50,7 +50,7 @@ async fn every_configured_time_is_kept_as_hours() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_adds_a_calendar_s_day() {
     // The clocks of New York change on 8 March 2026: a day of that session has 23 hours.
-    let sources = tidegate::schema::sql_files();
+    let sources = tidegate::internals::schema::sql_files();
     for (path, text) in sources {
         for (number, line) in text.lines().enumerate() {
             let code = line.split("--").next().unwrap().to_lowercase();

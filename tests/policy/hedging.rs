@@ -11,11 +11,11 @@ use std::{
 
 use serde_json::json;
 use tidegate::{
+    internals::worker::WorkerOptions,
     request::{Request, RequestId},
     stage::{Check, JsonText, Readiness, Receipt, Sent, Transact},
-    telemetry::metrics::Metrics,
-    worker::WorkerOptions,
 };
+use tidegate_node::Exporter;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -91,8 +91,8 @@ impl Transact for SlowAtFirst {
     }
 }
 
-fn counted_in(metrics: &Metrics) -> WorkerOptions {
-    WorkerOptions { metrics: metrics.clone(), batch: 500, concurrency: 500, ..WorkerOptions::default() }
+fn counted_in(exporter: &Exporter) -> WorkerOptions {
+    WorkerOptions { metrics: exporter.metrics(), batch: 500, concurrency: 500, ..WorkerOptions::default() }
 }
 
 /// Hedges that settles have reported.
@@ -116,8 +116,8 @@ async fn the_first_answer_settles_and_the_slow_call_is_dropped() {
         .await;
     let (checks, sends) = (SlowAtFirst::new(), SlowAtFirst::new());
     let stages = all_stages().readiness("public_decrypt", checks.clone()).transact("direct", sends.clone());
-    let metrics = Metrics::new();
-    let running = Running::start(&database.store, stages, counted_in(&metrics));
+    let exporter = Exporter::new();
+    let running = Running::start(&database.store, stages, counted_in(&exporter));
 
     let (decrypt, direct) = (database.submit("public_decrypt").await, database.submit("direct").await);
 
@@ -127,7 +127,7 @@ async fn the_first_answer_settles_and_the_slow_call_is_dropped() {
         assert_eq!(calls.calls_of(id), 2, "{queue}");
         assert_eq!(calls.dropped.load(Ordering::SeqCst), 1, "{queue}");
         let name = format!("tidegate_worker_hedges_total{{queue=\"{queue}\"}}");
-        assert_eq!(sample(&metrics, &name), 1.0);
+        assert_eq!(sample(&exporter, &name), 1.0);
     }
     assert_eq!(database.causes(direct).await, ["submitted", "claimed", "receipt"]);
     running.stop().await;
@@ -146,12 +146,12 @@ async fn hedges_stay_within_their_share_of_the_calls() {
         .await;
     let sends = SlowAtFirst::new();
     let stages = all_stages().transact("direct", sends.clone());
-    let metrics = Metrics::new();
-    let running = Running::start(&database.store, stages, counted_in(&metrics));
+    let exporter = Exporter::new();
+    let running = Running::start(&database.store, stages, counted_in(&exporter));
     for _ in 0..300 {
         database.submit("direct").await;
     }
-    let hedges = || sample(&metrics, "tidegate_worker_hedges_total{queue=\"tx\"}");
+    let hedges = || sample(&exporter, "tidegate_worker_hedges_total{queue=\"tx\"}");
 
     eventually("every call has begun, and some are hedged", || async { sends.calls() > 300 && hedges() > 0.0 }).await;
     sends.go.add_permits(Semaphore::MAX_PERMITS / 2);

@@ -10,9 +10,9 @@ use std::{
 
 use serde_json::json;
 use tidegate::{
+    internals::worker::WorkerOptions,
     request::{Request, RequestError},
     stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    worker::WorkerOptions,
 };
 
 use crate::{

@@ -5,11 +5,13 @@ use std::{process::Stdio, time::Duration};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tidegate::{
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        store::{Settle, Store, Submitted},
+        worker::{self, WorkerOptions},
+    },
     request::{Request, RequestError, RequestId, Stage},
     stage::{Effect, JsonText, Receipt, Sent, Stages, Transact},
-    store::{Settle, Store, Submitted},
-    worker::{self, WorkerOptions},
 };
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;

@@ -11,9 +11,9 @@ use std::{
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate::{
+    internals::worker::WorkerOptions,
     request::{Request, RequestError},
     stage::{Effect, Found, JsonText, Receipt, Sent, Transact},
-    worker::WorkerOptions,
 };
 use tokio::sync::Semaphore;
 

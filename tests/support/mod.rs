@@ -16,15 +16,16 @@ use std::{
 };
 
 use serde_json::Value;
+use server::Template;
 use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        store::{Admission, SameKey, Store, Submission},
+    },
     request::{JsonText, RequestId},
-    store::{Admission, SameKey, Store, Submission},
 };
 use uuid::Uuid;
-
-use server::Template;
 
 /// A migrated database of one test's own; dropped with the value.
 pub struct TestDatabase {

@@ -15,10 +15,8 @@ use std::{
 };
 
 use sqlx::{Connection, PgConnection};
-use tidegate::{
-    embedded_postgres::{BinarySearch, EmbeddedPostgres, Options, major_version},
-    schema,
-};
+use tidegate::internals::schema;
+use tidegate_cli::embedded_postgres::{BinarySearch, EmbeddedPostgres, Options, major_version};
 use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use super::eventually;

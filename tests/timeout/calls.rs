@@ -11,10 +11,12 @@ use std::{
 
 use serde_json::json;
 use tidegate::{
+    internals::{
+        store::{KnownTimeout, Store},
+        worker::WorkerOptions,
+    },
     request::{Request, Stage},
     stage::{Check, JsonText, Readiness, Receipt, Sent, Transact},
-    store::{KnownTimeout, Store},
-    worker::WorkerOptions,
 };
 use tidegate_policy::adaptive_timeout::{Estimator, Report, State};
 use tokio::sync::Barrier;

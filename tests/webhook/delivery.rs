@@ -2,11 +2,8 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tidegate::{
-    http::{HttpOptions, router, serve},
-    request::RequestId,
-    webhook::Options,
-};
+use tidegate::request::RequestId;
+use tidegate_node::{HttpOptions, Node, NodeOptions, internals::serve, webhook::Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +16,7 @@ async fn get_text(database: &TestDatabase, path: &str) -> String {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
-    let router = router(database.store.clone(), &HttpOptions::default());
+    let router = Node::of_store(database.store.clone(), NodeOptions::default().http(HttpOptions::default())).router();
     tokio::spawn(serve(listener, router, stop));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("http://{address}/v1/{path}");
@@ -184,7 +181,7 @@ async fn a_settle_under_a_lost_lease_changes_nothing() {
     assert_eq!((late.id, late.attempt), (holder.id, 1));
     assert_eq!(holder.attempt, 2);
 
-    let delivered = tidegate::store::Attempted::Delivered { status: 200 };
+    let delivered = tidegate::internals::store::Attempted::Delivered { status: 200 };
     let settle = |nonce| database.store.webhook_settle(id, nonce, &delivered);
     assert_eq!(settle(late.nonce).await.unwrap(), None);
     assert_eq!(database.delivery(id, "state").await.unwrap(), "pending");
@@ -297,7 +294,7 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
     let claimed = database.store.webhook_claim(1, 1).await.unwrap();
-    let unsent = tidegate::store::Attempted::Unsent;
+    let unsent = tidegate::internals::store::Attempted::Unsent;
     let settled = database.store.webhook_settle(id, claimed[0].nonce, &unsent).await.unwrap();
     assert_eq!(settled.as_deref(), Some("pending"));
 
@@ -366,7 +363,7 @@ async fn a_callback_over_http_is_told_of_the_end() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
-    let api = router(database.store.clone(), &HttpOptions::default());
+    let api = Node::of_store(database.store.clone(), NodeOptions::default().http(HttpOptions::default())).router();
     tokio::spawn(serve(listener, api, stop));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let _deliverer = Deliverer::of(&database);

@@ -25,10 +25,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use tidegate::{
-    request::RequestId,
-    webhook::{self, Options},
-};
+use tidegate::request::RequestId;
+use tidegate_node::webhook::{self, Options};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use reqwest::dns::{Name, Resolve, Resolving};
-use tidegate::{request::RequestId, webhook::Options};
+use tidegate::request::RequestId;
+use tidegate_node::webhook::Options;
 
 use super::{Deliverer, Receiver, quiet};
 use crate::support::{TestDatabase, eventually};

@@ -9,9 +9,9 @@ use std::{
 };
 
 use tidegate::{
+    internals::worker::WorkerOptions,
     request::{Request, RequestError},
     stage::{Check, JsonText, Readiness, Sent, Stages, Transact},
-    worker::WorkerOptions,
 };
 
 use crate::{

@@ -10,12 +10,15 @@ use std::{
 
 use serde_json::json;
 use tidegate::{
+    internals::{
+        metrics::Metrics,
+        store::Store,
+        worker::{self, WorkerError, WorkerOptions},
+    },
     request::{Request, RequestError, RequestId},
     stage::{Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    store::Store,
-    telemetry::metrics::Metrics,
-    worker::{self, WorkerError, WorkerOptions},
 };
+use tidegate_node::Exporter;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -164,7 +167,7 @@ async fn an_answer_that_cannot_be_stored_ends_its_request_and_no_other() {
     let mut ids = Vec::new();
     for payload in [json!({}), json!("poison"), json!({})] {
         let submitted = database.store.submit(&crate::support::submission("direct", &payload)).await;
-        let tidegate::store::Submitted::Accepted(ticket) = submitted.unwrap() else {
+        let tidegate::internals::store::Submitted::Accepted(ticket) = submitted.unwrap() else {
             panic!("not accepted");
         };
         ids.push(ticket.id);
@@ -375,7 +378,8 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
     let mut ids = Vec::new();
     for payload in [json!({}), json!("poison"), json!({})] {
         let submission = crate::support::submission("direct", &payload);
-        let tidegate::store::Submitted::Accepted(ticket) = database.store.submit(&submission).await.unwrap() else {
+        let tidegate::internals::store::Submitted::Accepted(ticket) = database.store.submit(&submission).await.unwrap()
+        else {
             panic!("not accepted");
         };
         ids.push(ticket.id);
@@ -391,8 +395,8 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
 }
 
 /// The value of a sample.
-pub(crate) fn sample(metrics: &Metrics, name: &str) -> f64 {
-    let text = metrics.render();
+pub(crate) fn sample(exporter: &Exporter, name: &str) -> f64 {
+    let text = exporter.render();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
 }
@@ -403,9 +407,9 @@ async fn the_claims_calls_and_outcomes_of_a_worker_are_counted() {
     for kind in ["direct", "direct", "public_decrypt"] {
         database.submit(kind).await;
     }
-    let metrics = Metrics::new();
+    let exporter = Exporter::new();
 
-    run_to_the_end(&database, metrics.clone()).await;
+    run_to_the_end(&database, exporter.metrics()).await;
 
     for (name, count) in [
         ("claimed_total{queue=\"readiness\"}", 1.0),
@@ -416,7 +420,7 @@ async fn the_claims_calls_and_outcomes_of_a_worker_are_counted() {
         ("call_duration_seconds_count{queue=\"tx\"}", 3.0),
         ("leases_lost_total{queue=\"tx\"}", 0.0),
     ] {
-        assert_eq!(sample(&metrics, &format!("tidegate_worker_{name}")), count, "{name}");
+        assert_eq!(sample(&exporter, &format!("tidegate_worker_{name}")), count, "{name}");
     }
 }
 
@@ -426,8 +430,8 @@ async fn a_request_that_is_taken_away_is_counted_as_lost() {
     let id = database.submit("direct").await;
     let go = Arc::new(Notify::new());
     let gated = Gated { begun: Arc::default(), go: Arc::clone(&go) };
-    let metrics = Metrics::new();
-    let options = WorkerOptions { metrics: metrics.clone(), ..options() };
+    let exporter = Exporter::new();
+    let options = WorkerOptions { metrics: exporter.metrics(), ..options() };
     let stages = all_stages().transact("direct", gated);
     let worker = Running::start(&database.store, stages, options);
     until(&database, id, "tx_in_flight").await;
@@ -435,7 +439,7 @@ async fn a_request_that_is_taken_away_is_counted_as_lost() {
     database.execute("update tidegate.request set lease = 1; update tidegate.claim set token = 1").await;
 
     eventually("the loss is counted", || async {
-        sample(&metrics, "tidegate_worker_leases_lost_total{queue=\"tx\"}") >= 1.0
+        sample(&exporter, "tidegate_worker_leases_lost_total{queue=\"tx\"}") >= 1.0
     })
     .await;
     // It has come back to the same worker by then, or will soon.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tidegate::{
-    listener::Subscriber,
-    news::{Announcer, Waiters},
+    internals::{
+        listener::Subscriber,
+        news::{Announcer, Waiters},
+    },
     request::{RequestId, Status},
 };
 use uuid::Uuid;

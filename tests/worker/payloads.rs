@@ -9,10 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tidegate::{
+    internals::{store::Submitted, worker::WorkerOptions},
     request::{Request, RequestId},
     stage::{Check, Effect, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    store::Submitted,
-    worker::WorkerOptions,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -63,11 +63,12 @@ async fn workers_ask_until_the_downstream_knows() {
         // A failure, and nothing, leave it unknown.
         *stage.found.lock().unwrap() =
             vec![Ok(found), Ok(Found::Nothing), Err(RequestError::new("http_500", "away", true))];
-        let options = tidegate::worker::WorkerOptions { poll: std::time::Duration::from_millis(50), ..options() };
+        let options =
+            tidegate::internals::worker::WorkerOptions { poll: std::time::Duration::from_millis(50), ..options() };
         let running = Running::start(
             &database.store,
             Stages::new().transact("direct", stage.clone()),
-            tidegate::worker::WorkerOptions { queues: vec!["tx".to_owned()], ..options },
+            tidegate::internals::worker::WorkerOptions { queues: vec!["tx".to_owned()], ..options },
         );
         let id = database.submit("direct").await;
         for asked in 1..=3 {
@@ -106,7 +107,7 @@ async fn a_panic_of_a_search_ends_no_worker() {
     }
     let database = once().await;
     let stages = Stages::new().transact("direct", Panics);
-    let options = tidegate::worker::WorkerOptions {
+    let options = tidegate::internals::worker::WorkerOptions {
         queues: vec!["tx".to_owned()],
         poll: std::time::Duration::from_millis(50),
         ..options()

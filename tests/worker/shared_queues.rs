@@ -3,13 +3,15 @@
 use serde_json::json;
 use sqlx::Executor;
 use tidegate::{
-    error::StoreError,
+    internals::{
+        error::StoreError,
+        store::Store,
+        worker::{self, WorkerError, WorkerOptions},
+    },
     request::{Request, RequestId},
     stage::{JsonText, Receipt, Sent, Stages, Transact},
-    store::Store,
-    telemetry::metrics::overview::Overview,
-    worker::{self, WorkerError, WorkerOptions},
 };
+use tidegate_node::internals::Overview;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

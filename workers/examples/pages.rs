@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (pages, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&pages)?;
     fs::create_dir_all(&completions)?;
-    for command in [tidegate::cli::Cli::command().name("tidegate"), cli::Cli::command().name("tidegate-worker")] {
+    for command in [tidegate_cli::cli::Cli::command().name("tidegate"), cli::Cli::command().name("tidegate-worker")] {
         for &shell in Shell::value_variants() {
             clap_complete::generate_to(shell, &mut command.clone(), command.get_name(), &completions)?;
         }

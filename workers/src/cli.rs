@@ -5,7 +5,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, builder::RangedU64ValueParser};
 use humantime::parse_duration;
 use reqwest::Url;
-use tidegate::{config::DatabaseArgs, telemetry::LogArgs, worker::WorkerOptions};
+use tidegate::internals::worker::WorkerOptions;
+use tidegate_cli::{database_location::DatabaseArgs, logs::LogArgs};
 use tidegate_workers::{
     http_stage::{AnswerForm, HeaderLine, HttpOptions},
     simulate::SimulateOptions,

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use tidegate::{
-    config::DatabaseLocation,
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        store::Store,
+        worker::WorkerOptions,
+    },
     request::Flow,
-    store::Store,
-    worker::WorkerOptions,
 };
+use tidegate_cli::database_location::DatabaseLocation;
 
 use crate::cli::WorkerFlags;
 

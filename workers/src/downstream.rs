@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use tidegate::telemetry::print_out;
+use tidegate_cli::logs::print_out;
 use tidegate_workers::{
     downstream_server,
     http_stage::header_map,

@@ -20,7 +20,9 @@
 //!
 //! Neither payloads nor the values of headers are ever logged, and no error message for callers holds a URL.
 
+mod answer;
 mod asking;
+mod error;
 mod header;
 mod options;
 mod outcome;
@@ -39,16 +41,18 @@ use reqwest::Method;
 use tidegate::{
     request::{Flow, Request, RequestError},
     stage::{Asked, Check, Found, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    webhook::retry_after,
 };
+use tidegate_node::webhook::retry_after;
 
 use self::{
+    answer::Answer,
     asking::Asking,
     receipt::read_receipt,
-    service::{Answer, Service, is_of_credential},
+    service::{Service, is_of_credential},
 };
 pub use self::{
     asking::{ResponseAt, ResponseUrl},
+    error::HttpStageError,
     header::{HeaderLine, header_map},
     options::{ForKind, HttpOptions, UrlFor},
     pointer::{Pointer, Words},
@@ -56,17 +60,6 @@ pub use self::{
     url_template::UrlTemplate,
 };
 use crate::ParseError;
-
-/// Why HTTP stages cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum HttpStageError {
-    /// URLs that contradict each other, or a header that cannot be sent.
-    #[error(transparent)]
-    Options(#[from] ParseError),
-    /// The machine cannot make an HTTP client.
-    #[error("cannot make an HTTP client: {0}")]
-    Client(#[source] reqwest::Error),
-}
 
 /// Stages for every kind that `options` have a URL for. `flows` has the flows of the kinds in the database.
 ///

@@ -9,13 +9,21 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use clap::Parser;
 use tidegate::{
-    embedded_postgres, http,
+    internals::{
+        shutdown,
+        store::Store,
+        worker::{self, WorkerError},
+    },
     request::Stage,
-    shutdown,
     stage::Stages,
-    store::Store,
-    telemetry::{metrics::Metrics, print_err, print_out, with_causes},
-    worker::{self, WorkerError},
+};
+use tidegate_cli::{
+    embedded_postgres,
+    logs::{print_err, print_out, with_causes},
+};
+use tidegate_node::{
+    Exporter,
+    internals::{metrics_router, serve},
 };
 use tidegate_workers::{
     http_stage,
@@ -107,11 +115,12 @@ async fn run_worker(
         tracing::warn!(%address, "metrics are served beyond loopback, to every host that can connect");
     }
     print_out(format_args!("metrics on http://{address}/metrics"));
-    options.metrics = Metrics::new();
-    let router = http::metrics_router(options.metrics.clone(), store.clone());
+    let exporter = Exporter::new();
+    options.metrics = exporter.metrics();
+    let router = metrics_router(exporter, store.clone());
     // Until the worker has finished, so that its shutdown shows in the metrics.
     let stop = CancellationToken::new();
-    let served = tokio::spawn(http::serve(listener, router, stop.clone()));
+    let served = tokio::spawn(serve(listener, router, stop.clone()));
     let ran = worker::run(store, stages, options, shutdown).await;
     stop.cancel();
     served.await??;

@@ -18,20 +18,22 @@ mod stage;
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use rand::{Rng, rngs::SmallRng};
 use tidegate::{
+    internals::lock::lock,
     request::{JsonText, RequestId},
     stage::Receipt,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use self::{
     chance::Dice,
     deliveries::Deliveries,
+    latency::pass,
     limits::{ConcurrencyLimit, RateLimit},
     record::Record,
 };
@@ -283,18 +285,6 @@ impl Downstream {
         }
         (fate, false)
     }
-}
-
-/// Waits for `latency`; zero does not use the timer.
-async fn pass(latency: Duration) {
-    if !latency.is_zero() {
-        sleep(latency).await;
-    }
-}
-
-/// No code panics under one of the locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether what has this chance for the kind happens now.

@@ -16,9 +16,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, Executor, PgConnection};
-use tidegate::{config::DatabaseLocation, request::Stage, schema};
-
 use support::{BATCH, Bench, number};
+use tidegate::{internals::schema, request::Stage};
+use tidegate_cli::database_location::DatabaseLocation;
 
 const AT_ONCE: usize = 8;
 

@@ -32,11 +32,12 @@ use alloy::{
     sol_types::SolCall,
 };
 use futures_util::future::join_all;
+use support::{BATCH, Bench, number};
 use tidegate::{
-    config::DatabaseLocation,
+    internals::schema,
     request::{RequestId, Stage},
-    schema,
 };
+use tidegate_cli::database_location::DatabaseLocation;
 use tidegate_evm::{Chain, LocalSigner, Order, Sender, SenderOptions, Sending, Signer, store::Store, wallets};
 use tidegate_fhevm_stand_ins::{
     abi::Counter,
@@ -44,8 +45,6 @@ use tidegate_fhevm_stand_ins::{
     deploy::Operator,
 };
 use tokio::sync::{Semaphore, oneshot};
-
-use support::{BATCH, Bench, number};
 
 const RECEIPTS_EVERY: Duration = Duration::from_millis(250);
 

@@ -14,10 +14,11 @@ use anyhow::{anyhow, ensure};
 use clap::{Args, Parser, Subcommand};
 use tidegate::{
     StoreError,
-    config::{DatabaseArgs, DatabaseLocation},
-    database::PoolSettings,
-    store::Store,
-    telemetry::LogArgs,
+    internals::{database::PoolSettings, store::Store},
+};
+use tidegate_cli::{
+    database_location::{DatabaseArgs, DatabaseLocation},
+    logs::LogArgs,
 };
 use tidegate_fhevm::{config::Config, request::Family};
 

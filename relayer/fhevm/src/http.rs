@@ -24,7 +24,8 @@ use axum::{
     response::Response,
     routing::{any, get, post},
 };
-use tidegate::{node::Node, retry_after::RetryAfter, store::Store};
+use tidegate::{internals::store::Store, retry_after::RetryAfter};
+use tidegate_node::Node;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultMakeSpan, TraceLayer},

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use tidegate::{
+use tidegate_cli::{
     embedded_postgres,
-    telemetry::{print_err, with_causes},
+    logs::{print_err, with_causes},
 };
 
 use crate::cli::{Cli, Command};

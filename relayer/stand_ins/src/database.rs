@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use tempfile::TempDir;
-use tidegate::embedded_postgres::{EmbeddedPostgres, Options};
+use tidegate_cli::embedded_postgres::{EmbeddedPostgres, Options};
 
 /// A server with one empty database. It ends when this is dropped.
 #[derive(Debug)]

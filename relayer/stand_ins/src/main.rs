@@ -6,7 +6,7 @@ mod sdk;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use tidegate::telemetry::LogArgs;
+use tidegate_cli::logs::LogArgs;
 
 /// Runs the real programs of the relayer against chains, contracts, a coprocessor and a KMS of its own.
 #[derive(Debug, Parser)]

@@ -1,23 +1,27 @@
 //! Runs the published SDK against the relayer.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 
 use alloy::primitives::U256;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use tidegate::Tidegate;
-use tidegate::api_key::{ApiKey, Scope};
-use tidegate_fhevm_stand_ins::coprocessor::REJECTED;
-use tidegate_fhevm_stand_ins::coprocessor::{EUINT64, handles};
-use tidegate_fhevm_stand_ins::fleet::{ANY, Fleet};
-use tidegate_fhevm_stand_ins::front::Front;
-use tidegate_fhevm_stand_ins::keys::Keys;
-use tidegate_fhevm_stand_ins::kms::clear_value;
-use tidegate_fhevm_stand_ins::network::{Network, NetworkOptions};
-use tidegate_fhevm_stand_ins::target;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
+use tidegate::{
+    Tidegate,
+    internals::api_key::{ApiKey, Scope},
+};
+use tidegate_fhevm_stand_ins::{
+    coprocessor::{EUINT64, REJECTED, handles},
+    fleet::{ANY, Fleet},
+    front::Front,
+    keys::Keys,
+    kms::clear_value,
+    network::{Network, NetworkOptions},
+    target,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
 
 use crate::database::Database;
 

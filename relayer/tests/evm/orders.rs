@@ -20,7 +20,7 @@ use crate::support::TestDatabase;
 /// A database with the tables of wallets, and without limits.
 pub async fn database() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
-    tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
+    tidegate::internals::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
     database
 }
 
@@ -68,7 +68,7 @@ pub async fn orders(database: &TestDatabase, count: usize) -> Vec<Order> {
     sqlx::query(sql).bind(i32::try_from(count).unwrap()).execute(&database.pool).await.unwrap();
     let claimed = database.store.claim(Stage::Tx, "tx", "worker", count, Duration::from_secs(600), None).await.unwrap();
     assert_eq!(claimed.len(), count);
-    let order = |claimed: &tidegate::store::Claimed| Order {
+    let order = |claimed: &tidegate::internals::store::Claimed| Order {
         request: claimed.request.id,
         lease: claimed.lease,
         to: CONTRACT,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use tidegate::{
     Stages, Tidegate,
-    database::{self, PoolSettings},
+    internals::database::{self, PoolSettings},
     request::{Request, RequestError},
     stage::{Found, Receipt, Sent, Transact},
 };

@@ -1,8 +1,9 @@
 //! API keys, where callers need them.
 
 use serde_json::json;
-use tidegate::{api_key::ApiKey, node::Scope};
+use tidegate::internals::api_key::ApiKey;
 use tidegate_fhevm::request::Family;
+use tidegate_node::Scope;
 
 use super::{
     node::{Node, answer, body, database},

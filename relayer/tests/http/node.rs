@@ -6,11 +6,12 @@ use reqwest::{Client, header::HeaderMap};
 use serde_json::{Value, json};
 use tidegate::{
     RunningWorker, Stages, Tidegate,
-    database::{PoolSettings, connect_lazily},
-    http as engine,
+    internals::{
+        database::{PoolSettings, connect_lazily},
+        store::Store,
+    },
     request::Request,
     stage::{Check, Receipt, Sent},
-    store::Store,
 };
 use tidegate_fhevm::{
     config::{self, Config},
@@ -18,6 +19,7 @@ use tidegate_fhevm::{
     kinds,
     request::{Family, Payload},
 };
+use tidegate_node as engine;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
@@ -153,10 +155,10 @@ impl Node {
             config::Keys::Required => engine::Keys::Required,
         };
         let options = engine::NodeOptions::default().keys(keys).credentials(credential);
-        let node = engine::Node::new(store.clone(), options);
+        let node = engine::Node::of_store(store.clone(), options);
         let routes = node.router();
         let router = Relayer::new(node, &store, &config).await.router(routes);
-        tokio::spawn(engine::serve(listener, router, stop.clone()));
+        tokio::spawn(engine::internals::serve(listener, router, stop.clone()));
         Self { url, client: Client::new(), _stop: stop.drop_guard() }
     }
 

@@ -2,8 +2,8 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use tidegate::http::ConnectionOptions;
 use tidegate_fhevm::request::Family;
+use tidegate_node::ConnectionOptions;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},

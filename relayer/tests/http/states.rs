@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tidegate::{
+    internals::store::Response,
     request::{RequestError, RequestId},
     stage::{Check, Sent},
-    store::Response,
 };
 use tidegate_fhevm::{
     labels::{Detail, Label},

@@ -5,12 +5,14 @@ use std::{io::Write, time::Duration};
 use serde_json::Value;
 use sqlx::PgConnection;
 use tidegate::{
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        shutdown,
+        store::Store,
+        worker::{self, WorkerOptions},
+    },
     request::{Request, RequestError},
-    shutdown,
     stage::{Effect, Found, JsonText, Receipt, Sent, Stages, Transact},
-    store::Store,
-    worker::{self, WorkerOptions},
 };
 
 use crate::fleet::LEASE;

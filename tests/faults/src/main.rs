@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use tidegate::{embedded_postgres, telemetry::LogArgs};
+use tidegate_cli::{embedded_postgres, logs::LogArgs};
 use tidegate_faults::{booker::Booker, options::Options, receiver::Receiver, run};
 
 /// Breaks a running Tidegate on purpose, and checks afterwards that every promise held.

@@ -17,7 +17,7 @@ use axum::{
     routing::post,
 };
 use serde::{Deserialize, Serialize};
-use tidegate::shutdown;
+use tidegate::internals::shutdown;
 use tokio::{net::TcpListener, time::sleep};
 
 use crate::journal::now_us;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use sqlx::Connection;
-use tidegate::shutdown;
+use tidegate::internals::shutdown;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

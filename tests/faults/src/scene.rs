@@ -5,7 +5,7 @@ mod history;
 use std::time::Duration;
 
 use sqlx::PgConnection;
-use tidegate::{
+use tidegate::internals::{
     database::{self, PoolSettings},
     schema,
     store::Store,

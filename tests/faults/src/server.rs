@@ -13,8 +13,8 @@ use nix::{
 };
 use percent_encoding::percent_decode_str;
 use sqlx::{Connection, PgConnection};
-use tidegate::{
-    config::KEEPER_COMMAND,
+use tidegate_cli::{
+    database_location::KEEPER_COMMAND,
     embedded_postgres::{EmbeddedPostgres, Options},
 };
 

@@ -127,7 +127,7 @@ const ARRIVES: i64 = BEGIN / 1_000_000 + 5;
 const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 
 fn signature(delivery: &str, second: i64, body: &str) -> String {
-    tidegate::webhook::sign([SECRET], delivery, second, body.as_bytes()).unwrap()
+    tidegate_node::webhook::sign([SECRET], delivery, second, body.as_bytes()).unwrap()
 }
 
 /// An attempt of the delivery of request 1, which ends three seconds after the beginning.

@@ -6,14 +6,14 @@ use reqwest::{StatusCode, Url};
 use tidegate::{
     request::{JsonText, Request, RequestError},
     stage::{Asked, Receipt},
-    webhook::retry_after,
 };
+use tidegate_node::webhook::retry_after;
 
 use super::{
     UrlTemplate,
+    answer::Answer,
     pointer::{Pointer, Words},
     receipt::{find_reference, json_of, read_failure, read_response, text_or_digits},
-    service::Answer,
 };
 use crate::ParseError;
 

@@ -6,13 +6,14 @@ use reqwest::StatusCode;
 use tidegate::{
     request::RequestError,
     stage::{Check, Found, Sent},
-    webhook::retry_after,
 };
+use tidegate_node::webhook::retry_after;
 
 use super::{
     Answers,
+    answer::Answer,
     receipt::{UNSTORABLE, read_problem},
-    service::{Answer, NoAnswer, is_of_credential},
+    service::{NoAnswer, is_of_credential},
 };
 
 type Called = Result<Answer, NoAnswer>;

@@ -13,7 +13,7 @@ use tidegate::{
     stage::Receipt,
 };
 
-use super::service::{Answer, Unread};
+use super::answer::{Answer, Unread};
 use crate::ParseError;
 
 /// The database indexes references, and an index takes no long ones.

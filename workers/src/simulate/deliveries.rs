@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tidegate::{request::RequestId, store::Response};
+use tidegate::{internals::store::Response, request::RequestId};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{NotDelivered, Responder, pass, record::Record};
+use super::{NotDelivered, Responder, latency::pass, record::Record};
 
 /// How long a response is offered before it counts as lost.
 const OFFER_TIME: Duration = Duration::from_secs(60);

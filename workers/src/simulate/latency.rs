@@ -97,6 +97,13 @@ fn duration(text: &str) -> Result<Duration, ParseError> {
     })
 }
 
+/// Waits for `latency`; zero does not use the timer.
+pub(super) async fn pass(latency: Duration) {
+    if !latency.is_zero() {
+        tokio::time::sleep(latency).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rand::{SeedableRng, rngs::SmallRng};

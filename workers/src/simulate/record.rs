@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use tidegate::request::RequestId;
 use tokio::time::Instant;
 
-use super::{SimulateError, lock};
+use tidegate::internals::lock::lock;
+
+use super::SimulateError;
 
 /// The counts of a simulated downstream since it started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

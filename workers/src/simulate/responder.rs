@@ -4,10 +4,8 @@ use std::{pin::Pin, time::Duration};
 
 use reqwest::{Url, header::HeaderMap, redirect};
 use serde_json::Value;
-use tidegate::{
-    store::{Response, Store},
-    webhook::retry_after,
-};
+use tidegate::internals::store::{Response, Store};
+use tidegate_node::webhook::retry_after;
 
 /// Why a response was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]

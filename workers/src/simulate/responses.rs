@@ -3,9 +3,9 @@
 use rand::{rngs::SmallRng, seq::SliceRandom};
 use serde_json::json;
 use tidegate::{
+    internals::store::Response,
     request::{Flow, RequestId},
     stage::Receipt,
-    store::Response,
 };
 
 use super::{Downstream, RespondBy, SimulatedKind};

@@ -44,7 +44,7 @@ fn describe(page: &mut String, command: &mut Command, level: &str) {
 #[test]
 fn the_manual_has_every_command() {
     let mut page = BEGINNING.to_owned();
-    for command in [tidegate::cli::Cli::command().name("tidegate"), cli::Cli::command().name("tidegate-worker")] {
+    for command in [tidegate_cli::cli::Cli::command().name("tidegate"), cli::Cli::command().name("tidegate-worker")] {
         let mut command = without_environment(command).term_width(110).disable_help_subcommand(true);
         command.build();
         describe(&mut page, &mut command, "##");

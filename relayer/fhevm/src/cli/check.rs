@@ -3,7 +3,8 @@
 use alloy::eips::BlockNumberOrTag;
 use anyhow::{Context, ensure};
 use clap::Args;
-use tidegate::{database::PoolSettings, telemetry::print_out};
+use tidegate::internals::database::PoolSettings;
+use tidegate_cli::logs::print_out;
 use tidegate_evm::{
     checker::{self, Expected},
     store::Store,

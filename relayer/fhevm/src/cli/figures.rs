@@ -6,7 +6,8 @@ use anyhow::Context;
 use axum::{Json, Router, routing::get};
 use clap::Args;
 use serde_json::json;
-use tidegate::{http, telemetry::print_out};
+use tidegate_cli::logs::print_out;
+use tidegate_node::internals::serve;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,6 @@ impl Figures {
         print_out(format_args!("metrics on http://{}/metrics", listener.local_addr()?));
         let healthy = || async { Json(json!({"status": "healthy"})) };
         let router = router.route("/health", get(healthy));
-        Ok(http::serve(listener, router, stop.clone()).await?)
+        Ok(serve(listener, router, stop.clone()).await?)
     }
 }

@@ -1,6 +1,7 @@
 //! `tidegate-fhevm init`
 
-use tidegate::{Tidegate, telemetry::print_out};
+use tidegate::Tidegate;
+use tidegate_cli::logs::print_out;
 use tidegate_fhevm::kinds;
 
 use super::GlobalArgs;

@@ -5,14 +5,12 @@ use std::net::SocketAddr;
 use anyhow::{Context, ensure};
 use axum::{Router, routing::get};
 use clap::Args;
-use tidegate::{
-    node::{self, Node, NodeArgs, on_signal},
-    telemetry::print_out,
-};
+use tidegate_cli::logs::print_out;
 use tidegate_fhevm::{
     config::Keys,
     http::{Relayer, credential},
 };
+use tidegate_node::{self as node, Node, internals::NodeArgs, on_signal};
 
 use super::{GlobalArgs, figures::Figures};
 
@@ -46,8 +44,8 @@ impl Serve {
             Keys::Off => node::Keys::Off,
             Keys::Required => node::Keys::Required,
         };
-        let node = Node::new(store.clone(), options.keys(keys).credentials(credential));
-        node.metrics().install();
+        let node = Node::of_store(store.clone(), options.keys(keys).credentials(credential));
+        node.exporter().install();
         let router = Relayer::new(node.clone(), &store, &config).await.router(node.router());
         let rendering = node.clone();
         let render = move || async move { rendering.render_metrics().await };

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use clap::Subcommand;
-use tidegate::{database::PoolSettings, telemetry::print_out};
+use tidegate::internals::database::PoolSettings;
+use tidegate_cli::logs::print_out;
 use tidegate_evm::{
     Signer,
     operations::{self, ResyncOptions},

@@ -2,8 +2,12 @@
 
 use anyhow::Context;
 use clap::Args;
-use tidegate::{Tidegate, database::PoolSettings, http, node::Metrics, shutdown};
+use tidegate::{
+    Tidegate,
+    internals::{database::PoolSettings, shutdown},
+};
 use tidegate_fhevm::{chains::Chains, watch, work};
+use tidegate_node::{Exporter, internals::metrics_router};
 
 use super::{GlobalArgs, figures::Figures};
 
@@ -19,8 +23,8 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) async fn run(self, global: GlobalArgs) -> anyhow::Result<()> {
         let stop = shutdown::on_signal().context("cannot listen for signals")?;
-        let metrics = Metrics::new();
-        metrics.install();
+        let exporter = Exporter::new();
+        exporter.install();
         let config = global.config()?;
         let settings = PoolSettings { connections_max: self.connections.max(4), ..PoolSettings::default() };
         let (store, _location) = global.open(&settings).await?;
@@ -28,7 +32,7 @@ impl Work {
         let chains = Chains::connect(&config).await?;
         let working = work::run(&tidegate, &config, &chains, &stop);
         let watching = watch::run(&tidegate, &config, &chains, &stop);
-        let figures = http::metrics_router(metrics, store);
+        let figures = metrics_router(exporter, store);
         tokio::try_join!(working, watching, self.figures.serve(figures, &stop))?;
         Ok(())
     }

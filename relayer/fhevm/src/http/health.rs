@@ -6,7 +6,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tidegate::store::Store;
+use tidegate::internals::store::Store;
 use tidegate_evm::{
     Chain,
     store::{Store as Wallets, WalletOverview},

@@ -1,7 +1,7 @@
 //! The API keys of callers.
 
 use axum::http::{header::AUTHORIZATION, request::Parts};
-use tidegate::node::{Refusal, Scope};
+use tidegate_node::{Refusal, Scope};
 
 use super::Relayer;
 

@@ -26,7 +26,7 @@ pub(super) struct KeyUrl {
 }
 
 impl KeyUrl {
-    pub(super) fn new(store: &tidegate::store::Store, config: &config::KeyUrl) -> Self {
+    pub(super) fn new(store: &tidegate::internals::store::Store, config: &config::KeyUrl) -> Self {
         let fixed = config.r#static.as_ref().map(|urls| {
             json!({
                 "fheKeyInfo": [

@@ -22,7 +22,7 @@ pub(super) async fn openapi(State(relayer): State<Relayer>) -> Response {
 
 /// The whole document, as text. Its examples have handles of this chain.
 pub(super) fn document(chain_id: u64) -> String {
-    let mut document = json!(tidegate::http::document());
+    let mut document = json!(tidegate_node::internals::document());
     let key = json!({"type": "apiKey", "in": "header", "name": "X-API-Key"});
     document["components"]["securitySchemes"][KEY] = key;
     let mut add = |path: &str, method: &str, operation: Value| document["paths"][path][method] = operation;

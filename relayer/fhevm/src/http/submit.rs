@@ -4,9 +4,9 @@ use axum::extract::Request;
 use chrono::Utc;
 use tidegate::{
     StoreError, Submitted,
+    internals::store::{Admission, SameKey, Submission},
     request::JsonText,
     retry_after::RetryAfter,
-    store::{Admission, SameKey, Submission},
 };
 use tokio::time::timeout;
 

@@ -104,7 +104,7 @@ fn value(log: &Log) -> i64 {
 impl Scene {
     pub async fn new() -> Scene {
         let database = TestDatabase::new().await;
-        tidegate::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
+        tidegate::internals::schema::migrate_with(&database.url, &[tidegate_evm::migrations()]).await.unwrap();
         database
             .execute(
                 "create table public.applied (

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Mutex};
 
-use tidegate::store::Response;
+use tidegate::internals::store::Response;
 
 use super::*;
 

@@ -20,10 +20,7 @@ const BATCH: i64 = 500;
 pub async fn keep() {
     let depth = i64::try_from(pc::option("depth", 1500)).unwrap();
     let mut session = PgConnection::connect(&pc::url()).await.unwrap();
-    sqlx::query("set jit = off")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::query("set jit = off").execute(&mut session).await.unwrap();
     let store = crate::store().await;
     pc::ready_go();
     tokio::spawn(maintenance::run(store, CancellationToken::new()));
@@ -40,10 +37,7 @@ pub async fn keep() {
 }
 
 async fn now_deep(session: &mut PgConnection) -> i64 {
-    sqlx::query_scalar("select depth from tidegate.queue_counts() where queue = 'tx'")
-        .fetch_one(session)
-        .await
-        .unwrap()
+    sqlx::query_scalar("select depth from tidegate.queue_counts() where queue = 'tx'").fetch_one(session).await.unwrap()
 }
 
 /// Leases go back as they came, whatever is in them.

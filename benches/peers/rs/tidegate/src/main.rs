@@ -15,11 +15,13 @@ use std::{
 
 use peercommon as pc;
 use tidegate::{
-    database::{self, PoolSettings},
+    internals::{
+        database::{self, PoolSettings},
+        schema,
+        store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
+        worker::{self, WorkerOptions},
+    },
     request::JsonText,
-    schema,
-    store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
-    worker::{self, WorkerOptions},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,11 +37,7 @@ fn admission() -> Admission {
 }
 
 async fn store() -> Store {
-    Store::new(
-        database::connect(&pc::url(), &PoolSettings::default())
-            .await
-            .unwrap(),
-    )
+    Store::new(database::connect(&pc::url(), &PoolSettings::default()).await.unwrap())
 }
 
 fn payload() -> JsonText {
@@ -54,8 +52,7 @@ async fn set_up() {
     let marks = pc::word("TIDEGATE_MARKS", "1000000000/500000000");
     let (high, low) = marks.split_once('/').expect("TIDEGATE_MARKS=HIGH/LOW");
     for sql in [
-        "update tidegate.queue set per_seconds = null, burst = 1, max_concurrency = null"
-            .to_owned(),
+        "update tidegate.queue set per_seconds = null, burst = 1, max_concurrency = null".to_owned(),
         format!("update tidegate.gate set high_water = {high}, low_water = {low}"),
     ] {
         sqlx::query(&sql).execute(store.pool()).await.unwrap();
@@ -95,58 +92,34 @@ async fn submit_bulk() {
     let store = store().await;
     let (n, size) = (pc::option("n", 100_000), pc::option("b", 1000));
     let (kind, payloads) = (kind(), vec![payload(); usize::try_from(size).unwrap()]);
-    let tomorrow =
-        pc::is_set("PEER_SNOOZED").then(|| chrono::Utc::now() + chrono::TimeDelta::days(1));
+    let tomorrow = pc::is_set("PEER_SNOOZED").then(|| chrono::Utc::now() + chrono::TimeDelta::days(1));
     // Requests from before the measurement are `accepted`.
-    let admission = if pc::is_set("PEER_FILL") {
-        Admission::Accepted
-    } else {
-        admission()
-    };
-    let terms = GroupTerms {
-        not_before: tomorrow,
-        ..GroupTerms::default()
-    };
+    let admission = if pc::is_set("PEER_FILL") { Admission::Accepted } else { admission() };
+    let terms = GroupTerms { not_before: tomorrow, ..GroupTerms::default() };
     let begun = Instant::now();
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
-            store
-                .submit_group(&kind, &payloads, None, None, terms)
-                .await
+            store.submit_group(&kind, &payloads, None, None, terms).await
         } else {
-            store
-                .submit_batch(&kind, &payloads, None, None, admission)
-                .await
+            store.submit_batch(&kind, &payloads, None, None, admission).await
         };
         let submitted = submitted.unwrap();
-        assert!(
-            submitted
-                .iter()
-                .all(|one| matches!(one, Submitted::Accepted(_)))
-        );
+        assert!(submitted.iter().all(|one| matches!(one, Submitted::Accepted(_))));
     }
     pc::report(n / size * size, begun);
 }
 
 async fn run_worker(store: Store) {
     let kind = kind();
-    let queues: &[&str] = if kind.ends_with("decrypt") {
-        &["readiness", "tx"]
-    } else {
-        &["tx"]
-    };
-    let mut options = WorkerOptions {
-        queues: queues.iter().map(|&queue| queue.to_owned()).collect(),
-        ..WorkerOptions::default()
-    };
+    let queues: &[&str] = if kind.ends_with("decrypt") { &["readiness", "tx"] } else { &["tx"] };
+    let mut options =
+        WorkerOptions { queues: queues.iter().map(|&queue| queue.to_owned()).collect(), ..WorkerOptions::default() };
     if pc::tuned() {
         options.batch = 1000;
         options.concurrency = 2000;
     }
     let stages = stages::of_all_kinds(&store);
-    worker::run(store, stages, options, CancellationToken::new())
-        .await
-        .unwrap();
+    worker::run(store, stages, options, CancellationToken::new()).await.unwrap();
 }
 
 async fn latency() {

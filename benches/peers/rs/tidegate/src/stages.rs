@@ -45,10 +45,7 @@ impl Transact for Noop {
             }
             None => Some(serde_json::Value::Bool(true)),
         };
-        Sent::Receipt(Receipt {
-            reference: None,
-            response,
-        })
+        Sent::Receipt(Receipt { reference: None, response })
     }
 }
 
@@ -59,17 +56,8 @@ const KINDS: [&str; 4] = ["direct", "input_proof", "public_decrypt", "user_decry
 pub fn of_all_kinds(store: &Store) -> Stages {
     let responder = pc::is_set("TIDEGATE_RESPOND").then(|| respond_later(store));
     KINDS.into_iter().fold(Stages::new(), |stages, kind| {
-        let stages = stages.transact(
-            kind,
-            Noop {
-                responder: responder.clone(),
-            },
-        );
-        if kind.ends_with("decrypt") {
-            stages.readiness(kind, Noop { responder: None })
-        } else {
-            stages
-        }
+        let stages = stages.transact(kind, Noop { responder: responder.clone() });
+        if kind.ends_with("decrypt") { stages.readiness(kind, Noop { responder: None }) } else { stages }
     })
 }
 
@@ -93,12 +81,6 @@ fn respond_later(store: &Store) -> Responder {
 }
 
 async fn respond(store: &Store, id: RequestId) {
-    let response = Response {
-        id: Some(id),
-        reference: None,
-        part: None,
-        accept: None,
-        response: true.into(),
-    };
+    let response = Response { id: Some(id), reference: None, part: None, accept: None, response: true.into() };
     store.respond(&response).await.unwrap();
 }

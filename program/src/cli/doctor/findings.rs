@@ -1,0 +1,290 @@
+//! The findings of `tidegate doctor`, and how much it has read.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use futures_util::{TryStreamExt, stream::FuturesOrdered};
+use serde_json::{Value, json};
+use tidegate::internals::{
+    error::StoreError,
+    store::{ConfigurationWarning, Invariant, Slice, Store, Violation},
+};
+use uuid::Uuid;
+
+use crate::{cli::table::time, logs::print_err};
+
+/// The longest time of a step. A slice that takes longer is examined again with fewer requests.
+const STEP_LIMIT: Duration = Duration::from_secs(20);
+
+/// The intended time of a slice.
+const STEP: Duration = Duration::from_secs(1);
+
+/// How many steps run at once, each on its own connection.
+const AT_ONCE: usize = 2;
+
+/// A connection for each step, and one that finds the next slice.
+pub(super) const CONNECTIONS: u32 = 3;
+
+/// The time that a slice's requests were submitted in: at first, at least, at most.
+const SPAN: (Duration, Duration, Duration) =
+    (Duration::from_secs(60), Duration::from_millis(1), Duration::from_secs(86_400));
+
+/// How much longer or shorter the next slice may be: it may have more requests than its length suggests.
+const STRETCH: f64 = 8.0;
+
+/// How often progress is printed.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// The findings so far; they hold also when the examination is interrupted.
+pub(super) struct Findings {
+    began: Instant,
+    progress_at: Instant,
+    until: Option<Instant>,
+    invariants: Vec<Invariant>,
+    violations: Vec<Violation>,
+    /// No violations: they leave the exit status as it is.
+    warnings: Vec<ConfigurationWarning>,
+    /// The invariants that are examined as a whole, and were not yet.
+    unfinished: Vec<String>,
+    requests: i64,
+    read: i64,
+    /// The request down to which all newer ones have been read.
+    back_to: Option<Uuid>,
+    all_read: bool,
+}
+
+impl Findings {
+    /// No findings yet, of so many requests; without a time limit everything will be read.
+    pub(super) fn new(
+        invariants: Vec<Invariant>,
+        warnings: Vec<ConfigurationWarning>,
+        requests: i64,
+        time_limit: Option<Duration>,
+    ) -> Self {
+        let began = Instant::now();
+        let whole = invariants.iter().filter(|invariant| !invariant.by_request);
+        Self {
+            unfinished: whole.map(|invariant| invariant.name.clone()).collect(),
+            began,
+            progress_at: began,
+            until: time_limit.map(|limit| began + limit),
+            invariants,
+            violations: Vec::new(),
+            warnings,
+            requests,
+            read: 0,
+            back_to: None,
+            all_read: false,
+        }
+    }
+
+    /// Examines everything in steps, [`AT_ONCE`] of them at a time: small tables as a whole, then requests and their
+    /// history in slices, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the database, other than a step that takes too long.
+    pub(super) async fn examine(&mut self, store: &Store) -> Result<(), StoreError> {
+        self.examine_whole(store).await?;
+        self.examine_slices(store).await
+    }
+
+    async fn examine_whole(&mut self, store: &Store) -> Result<(), StoreError> {
+        let names = self.unfinished.clone();
+        let mut waiting = names.iter();
+        let mut running = FuturesOrdered::new();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(limit) = self.time_left()
+                && let Some(name) = waiting.next()
+            {
+                running.push_back(async move {
+                    let found = store.check_invariants(&[name], Slice::default(), limit).await?;
+                    Ok::<_, StoreError>((name, found))
+                });
+            }
+            let examined = names.len() - self.unfinished.len();
+            self.progress(&format!("{examined} of {} invariants that need no slices", names.len()));
+            let Some((name, found)) = running.try_next().await? else {
+                return Ok(());
+            };
+            if let Some(found) = found {
+                self.note(found);
+                self.unfinished.retain(|unfinished| unfinished != name);
+            }
+        }
+    }
+
+    async fn examine_slices(&mut self, store: &Store) -> Result<(), StoreError> {
+        let names = self.invariants.iter().filter(|invariant| invariant.by_request);
+        let names: Vec<_> = names.map(|invariant| invariant.name.clone()).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let (mut span, least, most) = SPAN;
+        // The slices under way, and where the next one ends; none after the last.
+        let mut running = FuturesOrdered::new();
+        let mut next = Some(None);
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(limit) = self.time_left()
+                && let Some(before) = next
+            {
+                let (slice, requests) = store.invariant_slice(before, span).await?;
+                let names = &names;
+                running.push_back(async move {
+                    let began = Instant::now();
+                    let found = store.check_invariants(names, slice, limit).await?;
+                    Ok::<_, StoreError>((found, began.elapsed(), slice, span, requests))
+                });
+                next = slice.from.map(Some);
+            }
+            self.progress(&format!("{} of about {} requests", self.read, self.requests));
+            let Some((found, took, slice, length, requests)) = running.try_next().await? else {
+                return Ok(());
+            };
+            let Some(found) = found else {
+                if length == least || self.time_left().is_none() {
+                    return Ok(());
+                }
+                // Again, with fewer.
+                span = length.div_f64(STRETCH).max(least);
+                running = FuturesOrdered::new();
+                next = Some(slice.before);
+                continue;
+            };
+            self.note(found);
+            self.read += requests;
+            self.back_to = slice.from;
+            self.all_read = slice.from.is_none();
+            let stretch = STEP.div_duration_f64(took).clamp(1.0 / STRETCH, STRETCH);
+            span = length.mul_f64(stretch).clamp(least, most);
+        }
+    }
+
+    /// How long the next step may take; none when the time is over.
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.until.map_or(STEP_LIMIT, |until| until.saturating_duration_since(Instant::now()));
+        (!left.is_zero()).then_some(left.min(STEP_LIMIT))
+    }
+
+    /// Prints progress on stderr at intervals.
+    fn progress(&mut self, examined: &str) {
+        if self.progress_at.elapsed() >= PROGRESS_EVERY {
+            print_err(format_args!("{:>3.0} s: {examined}", self.began.elapsed().as_secs_f64()));
+            self.progress_at = Instant::now();
+        }
+    }
+
+    fn note(&mut self, found: Vec<Violation>) {
+        for violation in found {
+            match self.violations.iter_mut().find(|known| known.name == violation.name) {
+                Some(known) => {
+                    known.violations += violation.violations;
+                    known.samples.extend(violation.samples);
+                    known.samples.truncate(10);
+                }
+                None => self.violations.push(violation),
+            }
+        }
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// Whether every invariant was examined, if not in all requests.
+    pub(super) fn has_examined(&self) -> bool {
+        self.unfinished.is_empty() && (self.all_read || self.back_to.is_some())
+    }
+
+    /// The invariants with violations, in the order of the invariants.
+    fn broken(&self) -> impl Iterator<Item = (&Invariant, &Violation)> {
+        self.invariants.iter().filter_map(|invariant| {
+            let found = self.violations.iter().find(|found| found.name == invariant.name);
+            Some((invariant, found?))
+        })
+    }
+
+    /// Every invariant that is broken, or was examined to the end, with the number of its violations.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.invariants.iter().filter_map(|invariant| {
+            let found = self.violations.iter().find(|found| found.name == invariant.name);
+            let examined = match invariant.by_request {
+                true => self.all_read,
+                false => !self.unfinished.contains(&invariant.name),
+            };
+            let violations = found.map(|found| found.violations).or(examined.then_some(0))?;
+            Some((invariant.name.as_str(), violations))
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.all_read && self.unfinished.is_empty()
+    }
+
+    /// The findings for programs.
+    pub(super) fn json(&self) -> Value {
+        let broken = self.broken().map(|(invariant, found)| {
+            json!({
+                "name": invariant.name, "says": invariant.says, "violations": found.violations,
+                "samples": found.samples, "query": invariant.query,
+            })
+        });
+        json!({
+            "sound": self.is_sound(),
+            "complete": self.is_complete(),
+            "checked": self.invariants.len(),
+            "unfinished": self.unfinished,
+            "seconds": self.began.elapsed().as_secs_f64(),
+            "requests": self.requests,
+            "requests_read": self.read,
+            "read_back_to": self.back_to.and_then(submitted_at),
+            "violations": broken.collect::<Vec<_>>(),
+            "warnings": self.warnings,
+        })
+    }
+
+    /// Prints each violation with its query and each warning, then how much was read.
+    pub(super) fn print(&self) {
+        for (invariant, found) in self.broken() {
+            outln!("{}: {}", invariant.name, found.violations);
+            outln!("  rule: {}", invariant.says);
+            outln!("  violated by: {}", found.samples.join(", "));
+            outln!("  query of all violations:");
+            for line in invariant.query.lines() {
+                outln!("    {line}");
+            }
+            outln!();
+        }
+        for warning in &self.warnings {
+            outln!("warning: {}: {}", warning.name, warning.subject);
+            outln!("  {}\n", warning.says);
+        }
+        let (checked, seconds) = (self.invariants.len(), self.began.elapsed().as_secs_f64());
+        match self.violations.len() {
+            0 if self.is_complete() => outln!("all {checked} invariants hold ({seconds:.1} s)"),
+            0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
+            broken => {
+                outln!("{broken} of {checked} invariants do not hold ({seconds:.1} s)");
+                outln!("`tidegate recover` repairs part of this; docs/operations.md has a section for each invariant");
+            }
+        }
+        if self.is_complete() {
+            return;
+        }
+        if !self.all_read {
+            let back_to = self.back_to.and_then(submitted_at);
+            let back_to = back_to.map_or_else(String::new, |at| format!(", back to {}", time(at)));
+            outln!("read: the newest {} of about {} requests{back_to}", self.read, self.requests);
+        }
+        if !self.unfinished.is_empty() {
+            outln!("not examined, or not to the end: {}", self.unfinished.join(", "));
+        }
+        outln!("`tidegate doctor --time-limit 0s` reads everything");
+    }
+}
+
+/// When a request was submitted: its id has the time.
+fn submitted_at(id: Uuid) -> Option<DateTime<Utc>> {
+    let (seconds, nanos) = id.get_timestamp()?.to_unix();
+    DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanos)
+}
