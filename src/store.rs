@@ -1,22 +1,23 @@
-//! One async method for each SQL function that Rust calls; the only user of `sql/queries`.
+//! One async method for each SQL function that Rust calls; the only user of `sql/queries`, which has a file
+//! for each module here.
 //!
 //! The database decides, these methods report. A settle returns the requests that moved, and its caller has to check
 //! them.
 
-/// The text of a statement in `sql/queries`.
+/// A statement of this module, by its name in the module's file of `sql/queries`.
 macro_rules! statement {
-    ($file:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/queries/", $file))
+    ($name:literal) => {
+        const { crate::store::statements::find(SQL, $name) }
     };
 }
 
-/// Runs a statement for no longer than the store's time limit: a file of `sql/queries` or its text, with parameters, or
-/// a query.
+/// Runs a statement for no longer than the store's time limit: one of this module by its name, or the text of one, with
+/// parameters, or a query.
 ///
 /// A connection whose answer is late is closed, not kept: the answer must not reach the next statement.
 macro_rules! run {
-    ($store:expr, $fetch:ident $query:ident $file:literal($($parameter:expr),*)) => {
-        run!($store, sqlx::$query(statement!($file))$(.bind($parameter))*, $fetch)
+    ($store:expr, $fetch:ident $query:ident $name:literal($($parameter:expr),*)) => {
+        run!($store, sqlx::$query(statement!($name))$(.bind($parameter))*, $fetch)
     };
     ($store:expr, $fetch:ident $query:ident $sql:ident($($parameter:expr),*)) => {
         run!($store, sqlx::$query($sql)$(.bind($parameter))*, $fetch)
@@ -66,6 +67,7 @@ mod recovery;
 mod resolutions;
 mod settles;
 mod singletons;
+mod statements;
 mod statistics;
 mod submissions;
 mod timeouts;
@@ -85,11 +87,7 @@ use self::{
     connections::{Connection, Connections},
     errors::DatabaseErrors,
 };
-use crate::{
-    database,
-    error::{Result, StoreError},
-    schema,
-};
+use crate::{database, error::Result};
 
 /// The default time limit of a statement: longer than the `statement_timeout` of its session.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -161,43 +159,5 @@ impl Store {
     pub fn pool(&self) -> &PgPool {
         self.connections.give_back();
         &self.pool
-    }
-
-    /// Makes sure that the database answers and has a schema this program can work with.
-    ///
-    /// A schema of another build is allowed, because old and new programs run side by side during an upgrade.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NotMigrated`] or [`StoreError::Unavailable`].
-    pub async fn check_ready(&self) -> Result<()> {
-        self.check_schema().await.map(|_| ())
-    }
-
-    /// As [`Store::check_ready`], and that the database takes writes.
-    ///
-    /// # Errors
-    ///
-    /// As there; [`StoreError::Unavailable`], too, when it is a standby or read-only.
-    pub async fn check_writable(&self) -> Result<()> {
-        if self.check_schema().await? {
-            return Err(StoreError::Unavailable("the database is read-only: a standby, or set so".to_owned()));
-        }
-        Ok(())
-    }
-
-    /// Makes sure that a schema is applied; returns whether the database is read-only.
-    async fn check_schema(&self) -> Result<bool> {
-        let applied: Option<(String, bool, Option<String>)> = run!(self, fetch_optional query_as "ready.sql"())?;
-        let (applied, is_read_only, missing) =
-            applied.ok_or_else(|| StoreError::NotMigrated("its schema was never applied whole".to_owned()))?;
-        if let Some(missing) = missing {
-            return Err(StoreError::NotMigrated(format!("missing: {missing}")));
-        }
-        let own = schema::fingerprint();
-        if applied != own {
-            tracing::debug!(applied, own, "the schema is of another build");
-        }
-        Ok(is_read_only)
     }
 }

@@ -164,6 +164,7 @@ mod respond {
 mod settle {
     pub mod effects;
     pub mod last_errors;
+    pub mod rounds;
     pub mod uncertain_sends;
 }
 mod singleton;

@@ -4,11 +4,11 @@
 -- (lease taken over, cancelled, timed out): drop the outcome. `wake`: nothing waited in that queue before, so its
 -- workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how many hedges
 -- were made for it.
-create or replace function tidegate.settle_passed(
+create or replace function tidegate_internal.settle_passed(
   leases tidegate.lease[], took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
-  language plpgsql security definer
+  language plpgsql
 as $$
 declare
   v_held     record;
@@ -82,5 +82,4 @@ begin
   );
 end;
 $$;
-select tidegate_internal.allow('settle_passed', '{worker,admin}');
 select tidegate_internal.plan_along_indexes('settle_passed');

@@ -8,11 +8,11 @@
 -- stands for one live request: a request whose reference another one awaits its response under, and that is not
 -- answered by its receipt, ends in failure (outcome_unknown), because a response could not be attributed to it. Returns
 -- the requests that moved and their status; a missing one was not this holder's any more (see `settle_late`).
-create or replace function tidegate.settle_receipt(
+create or replace function tidegate_internal.settle_receipt(
   leases tidegate.lease[], refs text[] default null, responses jsonb[] default null,
   took_ms integer[] default null, hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql
 as $$
 declare
   v_queue constant text := tidegate_internal.lease_queue(leases);
@@ -161,5 +161,4 @@ begin
   end if;
 end;
 $$;
-select tidegate_internal.allow('settle_receipt', '{worker,admin}');
 select tidegate_internal.plan_along_indexes('settle_receipt');

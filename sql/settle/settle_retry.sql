@@ -13,12 +13,12 @@
 -- next attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the
 -- policy's margin; when its cancel was requested, but not after an effect that has failed. Errors of the class
 -- `unauthorized` open the breaker. Returns the status of each request that was still held.
-create or replace function tidegate.settle_retry(
+create or replace function tidegate_internal.settle_retry(
   leases tidegate.lease[], errors jsonb[], after interval[] default null,
   may_have_left boolean[] default null, took_ms integer[] default null,
   hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql
 as $$
 declare
   v_held  record;
@@ -149,5 +149,4 @@ begin
   return query select * from unnest(v_moved.ids, v_moved.statuses);
 end;
 $$;
-select tidegate_internal.allow('settle_retry', '{worker,admin}');
 select tidegate_internal.plan_along_indexes('settle_retry');

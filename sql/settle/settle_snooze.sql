@@ -12,11 +12,11 @@
 -- the check began.
 --
 -- Returns the status of each request that was still held; a missing one was not this holder's any more.
-create or replace function tidegate.settle_snooze(
+create or replace function tidegate_internal.settle_snooze(
   leases tidegate.lease[], after interval[] default null, errors jsonb[] default null,
   took_ms integer[] default null, hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql
 as $$
 declare
   v_held  record;
@@ -120,5 +120,4 @@ begin
   return query select * from unnest(v_moved.ids, v_moved.statuses);
 end;
 $$;
-select tidegate_internal.allow('settle_snooze', '{worker,admin}');
 select tidegate_internal.plan_along_indexes('settle_snooze');

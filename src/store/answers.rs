@@ -10,6 +10,9 @@ use crate::{
     request::{JsonText, RequestError, RequestId, Status},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/answers.sql");
+
 /// A response, share or verdict of the downstream; as JSON, the body of `POST /v1/responses`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,7 +100,7 @@ impl Store {
         transaction: Option<&mut PgConnection>,
         response: &Response,
     ) -> Result<Responded> {
-        let query = sqlx::query_as(statement!("respond.sql"))
+        let query = sqlx::query_as(statement!("respond"))
             .bind(&response.response)
             .bind(response.id.map(|id| id.0))
             .bind(&response.reference)
@@ -122,7 +125,7 @@ impl Store {
         reference: Option<&str>,
         error: &RequestError,
     ) -> Result<Option<RequestId>> {
-        run!(self, fetch_optional query_scalar "fail_receipt.sql"(id.map(|id| id.0), reference, error.to_json()))
+        run!(self, fetch_optional query_scalar "fail_receipt"(id.map(|id| id.0), reference, error.to_json()))
     }
 
     /// Cancels a request that waits, or ends one that is being sent unless that succeeds: `tidegate.cancel`.
@@ -131,7 +134,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn cancel(&self, id: RequestId) -> Result<Cancelled> {
-        let (outcome, status): (String, Option<Status>) = run!(self, fetch_one query_as "cancel.sql"(id.0))?;
+        let (outcome, status): (String, Option<Status>) = run!(self, fetch_one query_as "cancel"(id.0))?;
         Ok(match (outcome.as_str(), status) {
             ("cancelled", _) => Cancelled::Cancelled,
             ("cancelling", _) => Cancelled::Cancelling,
@@ -147,7 +150,7 @@ impl Store {
     ///
     /// A query that names nothing, or statuses that cannot be cancelled; unknown kind or queue, a database error.
     pub async fn cancel_requests(&self, query: &PageQuery, dry_run: bool) -> Result<CancelStep> {
-        run!(self, fetch_one query_as "cancel_requests.sql"(
+        run!(self, fetch_one query_as "cancel_requests"(
             &query.kind, query.states(), query.since, query.until, &query.submitter, &query.queue, query.before,
             query.limit, dry_run
         ))
@@ -160,7 +163,7 @@ impl Store {
     /// A reason that is empty or too long, a database error.
     pub async fn fail_request(&self, id: RequestId, reason: &str) -> Result<Failed> {
         let (outcome, status): (String, Option<Status>) =
-            run!(self, fetch_one query_as "fail_request.sql"(id.0, reason, self.actor.as_deref()))?;
+            run!(self, fetch_one query_as "fail_request"(id.0, reason, self.actor.as_deref()))?;
         Ok(match (outcome.as_str(), status) {
             ("failed", _) => Failed::Failed,
             (_, Some(status)) => Failed::Ended(status),

@@ -13,6 +13,9 @@ use crate::{
     request::{JsonText, RequestId},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/audits.sql");
+
 /// One assertion of a contract for one stage of one kind, with the observed figure.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct ContractRow {
@@ -145,7 +148,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn contract_of_kinds(&self) -> Result<Vec<String>> {
-        run!(self, fetch_all query_scalar "contract_of_kinds.sql"())
+        run!(self, fetch_all query_scalar "contract_of_kinds"())
     }
 
     /// Compares a contract, a JSON array of assertions, with the database: `tidegate.contract_check`.
@@ -154,7 +157,7 @@ impl Store {
     ///
     /// An invalid contract, a database error.
     pub async fn contract_check(&self, assertions: &JsonText) -> Result<Vec<ContractRow>> {
-        run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
+        run!(self, fetch_all query_as "contract_check"(assertions.get()))
     }
 
     /// Stores the observed values of a contract as the baseline of later checks, and then checks it:
@@ -164,7 +167,7 @@ impl Store {
     ///
     /// An invalid contract, a database error.
     pub async fn contract_record(&self, assertions: &JsonText) -> Result<Vec<ContractRow>> {
-        run!(self, fetch_all query_as "contract_record.sql"(assertions.get(), self.actor.as_deref()))
+        run!(self, fetch_all query_as "contract_record"(assertions.get(), self.actor.as_deref()))
     }
 
     /// One page of lives that were submitted since a time, the oldest first, each compared with the rules and the bounds:
@@ -180,7 +183,7 @@ impl Store {
         after: Option<Uuid>,
         batch: i32,
     ) -> Result<AuditPage> {
-        run!(self, fetch_one query_as "audit_lives.sql"(kind, since, after, batch))
+        run!(self, fetch_one query_as "audit_lives"(kind, since, after, batch))
     }
 
     /// The transitions of a request, compared with the rules and the bounds: `tidegate.audit_replay`.
@@ -189,7 +192,7 @@ impl Store {
     ///
     /// Unknown request, or one without a history; a database error.
     pub async fn audit_replay(&self, id: RequestId) -> Result<Vec<AuditStep>> {
-        run!(self, fetch_all query_as "audit_replay.sql"(id.0))
+        run!(self, fetch_all query_as "audit_replay"(id.0))
     }
 
     /// All invariants: the view `tidegate.invariant`.
@@ -198,7 +201,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn invariants(&self) -> Result<Vec<Invariant>> {
-        run!(self, fetch_all query_as "invariants.sql"())
+        run!(self, fetch_all query_as "invariants"())
     }
 
     /// Settings that are valid and probably not intended: the view `tidegate.configuration_warning`.
@@ -207,7 +210,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn configuration_warnings(&self) -> Result<Vec<ConfigurationWarning>> {
-        run!(self, fetch_all query_as "configuration_warnings.sql"())
+        run!(self, fetch_all query_as "configuration_warnings"())
     }
 
     /// Checks the named invariants in one snapshot, and returns those that do not hold: `tidegate.check_invariants`.
@@ -224,11 +227,11 @@ impl Store {
     ) -> Result<Option<Vec<Violation>>> {
         let mut connection = self.connection().await?;
         let mut transaction = connection.get().begin().await?;
-        sqlx::query(statement!("statement_timeout.sql"))
+        sqlx::query(statement!("statement_timeout"))
             .bind(format!("{}ms", within.as_millis().max(1)))
             .execute(&mut *transaction)
             .await?;
-        let checked = sqlx::query_as(statement!("check_invariants.sql"))
+        let checked = sqlx::query_as(statement!("check_invariants"))
             .bind(names)
             .bind(slice.from)
             .bind(slice.before)
@@ -248,7 +251,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn invariant_slice(&self, before: Option<Uuid>, span: Duration) -> Result<(Slice, i64)> {
-        let (from, requests) = run!(self, fetch_one query_as "invariant_slice.sql"(before, milliseconds(span)))?;
+        let (from, requests) = run!(self, fetch_one query_as "invariant_slice"(before, milliseconds(span)))?;
         Ok((Slice { from, before }, requests))
     }
 }

@@ -14,6 +14,9 @@ use crate::{
     request::{Phases, Request, RequestId, Stage},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/claims.sql");
+
 /// A claimed request.
 #[derive(Debug, Clone)]
 pub struct Claimed {
@@ -127,8 +130,8 @@ impl Store {
         kinds: Option<&[String]>,
     ) -> Result<Vec<Claimed>> {
         let sql = match stage {
-            Stage::Readiness => statement!("claim_readiness.sql"),
-            Stage::Tx => statement!("claim_tx.sql"),
+            Stage::Readiness => statement!("claim_readiness"),
+            Stage::Tx => statement!("claim_tx"),
         };
         let batch = i32::try_from(batch).unwrap_or(i32::MAX);
         run!(self, fetch_all query_as sql(queue, worker, batch, milliseconds(lease_for), kinds))
@@ -140,7 +143,7 @@ impl Store {
     ///
     /// Unknown queue, a database error.
     pub async fn claim_wait(&self, queue: &str, kinds: &[String]) -> Result<Duration> {
-        let wait_ms: i32 = run!(self, fetch_one query_scalar "claim_wait_ms.sql"(queue, kinds))?;
+        let wait_ms: i32 = run!(self, fetch_one query_scalar "claim_wait_ms"(queue, kinds))?;
         Ok(from_milliseconds(wait_ms))
     }
 
@@ -152,7 +155,7 @@ impl Store {
     /// Unknown queue, a database error.
     pub async fn reserve_send(&self, queue: &str) -> Result<Result<Slot, Duration>> {
         let (reserved_at_us, send_in_us, wait_ms): (i64, Option<i64>, i32) =
-            run!(self, fetch_one query_as "reserve_send.sql"(queue))?;
+            run!(self, fetch_one query_as "reserve_send"(queue))?;
         let slot = Slot::reserved(Some(reserved_at_us), send_in_us);
         Ok(slot.ok_or(from_milliseconds(wait_ms.max(1))))
     }
@@ -163,6 +166,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn wake(&self, queue: &str) -> Result<()> {
-        run!(self, execute query "wake.sql"(queue)).map(|_| ())
+        run!(self, execute query "wake"(queue)).map(|_| ())
     }
 }

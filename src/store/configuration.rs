@@ -14,6 +14,9 @@ use utoipa::{
 use super::Store;
 use crate::{error::Result, request::JsonText};
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/configuration.sql");
+
 /// A value of the configuration; JSON shows it as its type prescribes.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "record")]
@@ -146,7 +149,7 @@ impl Store {
     ///
     /// Unknown name, a database error.
     pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>> {
-        run!(self, fetch_all query_as "config_get.sql"(name))
+        run!(self, fetch_all query_as "config_get"(name))
     }
 
     /// Changes a setting by its documented name: `tidegate.config_set`. Returns the changes.
@@ -155,7 +158,7 @@ impl Store {
     ///
     /// Unknown name, an invalid value, a database error.
     pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>> {
-        run!(self, fetch_all query_as "config_set.sql"(name, value, self.actor.as_deref()))
+        run!(self, fetch_all query_as "config_set"(name, value, self.actor.as_deref()))
     }
 
     /// Changes several settings, all or none: `tidegate.config_set_many`. Returns the changes.
@@ -164,7 +167,7 @@ impl Store {
     ///
     /// As [`Store::config_set`].
     pub async fn config_set_many(&self, changes: &BTreeMap<String, JsonText>) -> Result<Vec<ConfigChange>> {
-        run!(self, fetch_all query_as "config_set_many.sql"(Json(changes), self.actor.as_deref()))
+        run!(self, fetch_all query_as "config_set_many"(Json(changes), self.actor.as_deref()))
     }
 
     /// The changes of the configuration, the latest first: `tidegate.config_history`.
@@ -178,7 +181,7 @@ impl Store {
         limit: i32,
         before: Option<i64>,
     ) -> Result<Vec<ConfigRecord>> {
-        run!(self, fetch_all query_as "config_history.sql"(name, limit, before))
+        run!(self, fetch_all query_as "config_history"(name, limit, before))
     }
 }
 

@@ -8,6 +8,9 @@ use sqlx::FromRow;
 use super::{ConfigChange, Store};
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/gates.sql");
+
 /// A gate: a queue's, or the quota of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 pub struct Gate {
@@ -177,7 +180,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>> {
-        run!(self, fetch_all query_as "gates.sql"(name))
+        run!(self, fetch_all query_as "gates"(name))
     }
 
     /// Holds a gate for an operator, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
@@ -191,7 +194,7 @@ impl Store {
             GateHold::Close => Some("too_many_requests"),
             GateHold::Release => None,
         };
-        run!(self, fetch_one query_scalar "gate_force.sql"(name, state, self.actor.as_deref()))
+        run!(self, fetch_one query_scalar "gate_force"(name, state, self.actor.as_deref()))
     }
 
     /// Sets the marks and the mode of an existing gate by its name, as settings; returns those that changed.
@@ -221,7 +224,7 @@ impl Store {
             Watched::Kind(kind) => (Some(kind), None),
             Watched::Submitter(submitter) => (None, Some(submitter)),
         };
-        run!(self, fetch_one query_scalar "quota_set.sql"(
+        run!(self, fetch_one query_scalar "quota_set"(
             kind, submitter, marks.high_water, marks.low_water, marks.mode, self.actor.as_deref()
         ))
     }
@@ -232,7 +235,7 @@ impl Store {
     ///
     /// The gate of a queue, a database error.
     pub async fn quota_remove(&self, name: &str) -> Result<bool> {
-        run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
+        run!(self, fetch_one query_scalar "quota_remove"(name, self.actor.as_deref()))
     }
 
     /// The changes of the gate of a name, or of all, the latest first: `tidegate.gate_history`. `limit` changes at
@@ -242,7 +245,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn gate_history(&self, name: Option<&str>, limit: i32, before: Option<i64>) -> Result<Vec<GateChange>> {
-        run!(self, fetch_all query_as "gate_history.sql"(name, limit, before))
+        run!(self, fetch_all query_as "gate_history"(name, limit, before))
     }
 
     /// Every gate: `tidegate.gate_copy`.
@@ -251,6 +254,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn gate_copy(&self) -> Result<Vec<GateRow>> {
-        run!(self, fetch_all query_as "gate_copy.sql"())
+        run!(self, fetch_all query_as "gate_copy"())
     }
 }

@@ -7,6 +7,9 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/history.sql");
+
 /// What became of the requests of a kind in one minute: `tidegate.kind_history`.
 #[derive(Debug, Clone, Serialize, FromRow, utoipa::ToSchema)]
 pub struct KindMinute {
@@ -50,7 +53,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn kind_history(&self, kind: &str, since: DateTime<Utc>) -> Result<Vec<KindMinute>> {
-        run!(self, fetch_all query_as "kind_history.sql"(kind, since))
+        run!(self, fetch_all query_as "kind_history"(kind, since))
     }
 
     /// The minutes of a queue since a time, of the last day at most; none for an unknown queue.
@@ -59,6 +62,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn queue_history(&self, queue: &str, since: DateTime<Utc>) -> Result<Vec<QueueMinute>> {
-        run!(self, fetch_all query_as "queue_history.sql"(queue, since))
+        run!(self, fetch_all query_as "queue_history"(queue, since))
     }
 }

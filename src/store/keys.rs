@@ -10,6 +10,9 @@ use crate::{
     error::Result,
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/keys.sql");
+
 /// A key that was made.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct CreatedKey {
@@ -83,7 +86,7 @@ impl Store {
         submitter: Option<&str>,
     ) -> Result<CreatedKey> {
         let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
-        run!(self, fetch_one query_as "key_create.sql"(key.id(), name, key.hash().0.as_slice(), scopes, submitter))
+        run!(self, fetch_one query_as "key_create"(key.id(), name, key.hash().0.as_slice(), scopes, submitter))
     }
 
     /// Ends an API key: `tidegate.key_revoke`.
@@ -92,7 +95,7 @@ impl Store {
     ///
     /// Unknown id, a database error.
     pub async fn key_revoke(&self, id: &str) -> Result<RevokedKey> {
-        run!(self, fetch_one query_as "key_revoke.sql"(id))
+        run!(self, fetch_one query_as "key_revoke"(id))
     }
 
     /// Every API key ever made, live ones first.
@@ -101,7 +104,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn key_list(&self) -> Result<Vec<ListedKey>> {
-        run!(self, fetch_all query_as "key_list.sql"())
+        run!(self, fetch_all query_as "key_list"())
     }
 
     /// The keys that changed after a version, in order, at most `batch` of them: `tidegate.key_changes`.
@@ -110,6 +113,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn key_changes(&self, after: i64, batch: i32) -> Result<Vec<KeyChange>> {
-        run!(self, fetch_all query_as "key_changes.sql"(after, batch))
+        run!(self, fetch_all query_as "key_changes"(after, batch))
     }
 }

@@ -11,6 +11,9 @@ use crate::{
     request::{Flow, Stage},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/kinds.sql");
+
 /// A kind to make, with the limits of those of its queues that are missing.
 ///
 /// ```
@@ -227,7 +230,7 @@ impl Store {
     ///
     /// The kind exists with another flow or other queues; an invalid name or value; a database error.
     pub async fn kind_add(&self, kind: &Kind) -> Result<Vec<Setting>> {
-        run!(self, fetch_all query_as "kind_add.sql"(
+        run!(self, fetch_all query_as "kind_add"(
             &kind.name, kind.flow.as_str(), kind.tx_queue.as_deref(), kind.readiness_queue.as_deref(), kind.threshold,
             kind.rate, kind.concurrency, kind.high_water, kind.low_water, self.actor.as_deref(),
             if kind.has_shared_keys { "kind" } else { "submitter" }, kind.answers_in.map(|time| time.as_secs_f64())
@@ -240,7 +243,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn kinds(&self, name: Option<&str>) -> Result<Vec<KindOverview>> {
-        run!(self, fetch_all query_as "kinds.sql"(name))
+        run!(self, fetch_all query_as "kinds"(name))
     }
 
     /// Goes a step in removing a kind: `tidegate.kind_remove`. To be called until it is removed.
@@ -249,7 +252,7 @@ impl Store {
     ///
     /// Unknown kind; requests that are neither to be waited for nor to be deleted; a database error.
     pub async fn kind_remove(&self, kind: &str, with: KindRemove) -> Result<KindRemoval> {
-        run!(self, fetch_one query_as "kind_remove.sql"(
+        run!(self, fetch_one query_as "kind_remove"(
             kind, with.drain, with.requests, with.queues, self.actor.as_deref()
         ))
     }
@@ -260,7 +263,7 @@ impl Store {
     ///
     /// The queue exists with another stage; an invalid name or value; a database error.
     pub async fn queue_add(&self, queue: &NewQueue) -> Result<Vec<Setting>> {
-        run!(self, fetch_all query_as "queue_add.sql"(
+        run!(self, fetch_all query_as "queue_add"(
             &queue.name, queue.stage.as_str(), queue.rate, queue.concurrency, queue.high_water.unwrap_or(2000),
             queue.low_water, self.actor.as_deref()
         ))
@@ -272,6 +275,6 @@ impl Store {
     ///
     /// Unknown queue, one that is in use, a database error.
     pub async fn queue_remove(&self, queue: &str) -> Result<()> {
-        run!(self, execute query "queue_remove.sql"(queue, self.actor.as_deref())).map(|_| ())
+        run!(self, execute query "queue_remove"(queue, self.actor.as_deref())).map(|_| ())
     }
 }

@@ -1,4 +1,4 @@
-//! The leases of claims: extensions, releases, and what a stage decides under its lease.
+//! The leases of claims: extensions, and what a stage decides under its lease.
 
 use std::time::Duration;
 
@@ -10,6 +10,9 @@ use crate::{
     error::{Result, StoreError},
     request::{Request, RequestId, Status},
 };
+
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/leases.sql");
 
 /// A lease on one request, under the token of its claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRow)]
@@ -29,12 +32,14 @@ impl<P> Request<P> {
 }
 
 /// A request that moved, and where it is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Moved {
     /// The request.
     pub id: RequestId,
     /// Its status now.
     pub status: Status,
+    /// The queue that it is in now, if nothing waited there before, so that its workers may be asleep.
+    pub wakes: Option<String>,
 }
 
 /// Tokens and ids, as two arrays.
@@ -50,7 +55,7 @@ impl Store {
     /// A database error.
     pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "extend.sql"(queue, tokens, ids, milliseconds(lease_for)))
+        run!(self, fetch_all query_as "extend"(queue, tokens, ids, milliseconds(lease_for)))
     }
 
     /// Which of these leases are still held: `tidegate.still_held`. Reads only.
@@ -60,7 +65,7 @@ impl Store {
     /// A database error.
     pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
+        run!(self, fetch_all query_as "still_held"(queue, tokens, ids))
     }
 
     /// Which of these leases are held, their requests locked to the end of the transaction: `tidegate.hold_leases`.
@@ -70,7 +75,7 @@ impl Store {
     /// A database error. The transaction is lost then.
     pub async fn hold_leases(&self, transaction: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Lease>> {
         let (tokens, ids) = columns(leases);
-        let query = sqlx::query_as(statement!("hold_leases.sql")).bind(tokens).bind(ids);
+        let query = sqlx::query_as(statement!("hold_leases")).bind(tokens).bind(ids);
         let held = query.fetch_all(transaction).await;
         self.errors.record(held.map_err(StoreError::from), &self.pool)
     }
@@ -82,16 +87,6 @@ impl Store {
     ///
     /// A threshold below one, a database error.
     pub async fn set_response_threshold(&self, lease: Lease, shares: i32) -> Result<bool> {
-        run!(self, fetch_one query_scalar "set_response_threshold.sql"(lease.token, lease.id, shares))
-    }
-
-    /// Releases claims that were not begun: `tidegate.release`.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>> {
-        let (tokens, ids) = columns(leases);
-        run!(self, fetch_all query_as "release.sql"(queue, tokens, ids))
+        run!(self, fetch_one query_scalar "set_response_threshold"(lease.token, lease.id, shares))
     }
 }

@@ -11,6 +11,9 @@ use crate::{
     request::{RequestId, Status},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/lists.sql");
+
 /// Which requests to list.
 #[derive(Debug, Clone, Default)]
 pub struct PageQuery {
@@ -116,7 +119,7 @@ impl Store {
     ///
     /// Unknown kind or queue, a database error.
     pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
-        let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
+        let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests"(
             &query.kind, query.states(), query.since, query.before, &query.submitter,
             query.limit, &query.queue, query.until
         ))?;
@@ -131,7 +134,7 @@ impl Store {
     ///
     /// Unknown queue, a database error.
     pub async fn first_waiting(&self, queue: Option<&str>, limit: i32) -> Result<Vec<WaitingRequest>> {
-        run!(self, fetch_all query_as "first_waiting.sql"(limit, queue))
+        run!(self, fetch_all query_as "first_waiting"(limit, queue))
     }
 
     /// Who has requests in the queues, or in one, those with the most first: `tidegate.submitter_counts`.
@@ -140,6 +143,6 @@ impl Store {
     ///
     /// Unknown queue, a database error.
     pub async fn submitter_counts(&self, queue: Option<&str>, limit: i32) -> Result<Vec<SubmitterCount>> {
-        run!(self, fetch_all query_as "submitter_counts.sql"(queue, limit))
+        run!(self, fetch_all query_as "submitter_counts"(queue, limit))
     }
 }

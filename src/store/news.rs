@@ -9,6 +9,9 @@ use crate::{
     request::{RequestId, Status},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/news.sql");
+
 /// A request that is no longer where it was last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
@@ -47,7 +50,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn watch(&self, moves: bool) -> Result<()> {
-        run!(self, execute query "watch.sql"(moves)).map(|_| ())
+        run!(self, execute query "watch"(moves)).map(|_| ())
     }
 
     /// Sends an empty notification on a channel.
@@ -56,7 +59,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn notify(&self, channel: &str) -> Result<()> {
-        run!(self, execute query "notify.sql"(channel)).map(|_| ())
+        run!(self, execute query "notify"(channel)).map(|_| ())
     }
 
     /// Announces requests that ended, and those that only moved: `tidegate.announce`.
@@ -66,7 +69,7 @@ impl Store {
     /// A database error.
     pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<()> {
         let uuids = |ids: &[RequestId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
-        run!(self, execute query "announce.sql"(uuids(ended), uuids(moved))).map(|_| ())
+        run!(self, execute query "announce"(uuids(ended), uuids(moved))).map(|_| ())
     }
 
     /// Which of these requests have another transition number than the one known, if one is: `tidegate.moved_since`.
@@ -77,7 +80,7 @@ impl Store {
     pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>> {
         let (ids, numbers) = columns(known);
         let rows: Vec<(RequestId, Option<i32>, Option<Status>)> =
-            run!(self, fetch_all query_as "moved_since.sql"(ids, numbers))?;
+            run!(self, fetch_all query_as "moved_since"(ids, numbers))?;
         let seen = |(id, number, status): (_, Option<_>, _)| Seen { id, at: number.zip(status) };
         Ok(rows.into_iter().map(seen).collect())
     }
@@ -89,7 +92,7 @@ impl Store {
     /// A database error.
     pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>> {
         let (ids, numbers) = columns(known);
-        let rows: Vec<PgRow> = run!(self, fetch_all query "request_progress.sql"(ids, numbers))?;
+        let rows: Vec<PgRow> = run!(self, fetch_all query "request_progress"(ids, numbers))?;
         let mut answers: Vec<_> = known.iter().map(|_| None).collect();
         for row in rows {
             let asked = usize::try_from(row.try_get::<i32, _>("asked")?).unwrap_or(usize::MAX);

@@ -10,6 +10,9 @@ use crate::{
     request::{RequestId, Stage},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/operations.sql");
+
 /// A setting that `initialise` or `kind_add` wrote.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, utoipa::ToSchema)]
 #[schema(as = MadeSetting)]
@@ -144,7 +147,7 @@ impl Store {
     /// [`StoreError::Misuse`](crate::error::StoreError::Misuse) for an unknown example or unknown gates; a database
     /// error.
     pub async fn initialise(&self, example: Option<&str>, gates: Option<&str>) -> Result<Vec<Setting>> {
-        run!(self, fetch_all query_as "initialise.sql"(example, gates))
+        run!(self, fetch_all query_as "initialise"(example, gates))
     }
 
     /// Requests by kind and status.
@@ -153,7 +156,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn request_overview(&self) -> Result<Vec<RequestCount>> {
-        run!(self, fetch_all query_as "request_overview.sql"())
+        run!(self, fetch_all query_as "request_overview"())
     }
 
     /// Every queue: depth, holds, drain rates, limits, gate.
@@ -162,7 +165,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>> {
-        run!(self, fetch_all query_as "queue_overview.sql"())
+        run!(self, fetch_all query_as "queue_overview"())
     }
 
     /// Every maintenance duty, how late it is, and what it cannot do.
@@ -171,7 +174,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn maintenance_overview(&self) -> Result<Vec<MaintenanceOverview>> {
-        run!(self, fetch_all query_as "maintenance_overview.sql"())
+        run!(self, fetch_all query_as "maintenance_overview"())
     }
 
     /// How many responses were deleted because no request had their reference.
@@ -180,7 +183,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn expired_responses(&self) -> Result<i64> {
-        run!(self, fetch_one query_scalar "expired_responses.sql"())
+        run!(self, fetch_one query_scalar "expired_responses"())
     }
 
     /// Every worker known.
@@ -189,7 +192,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>> {
-        run!(self, fetch_all query_as "worker_overview.sql"())
+        run!(self, fetch_all query_as "worker_overview"())
     }
 
     /// The stage a queue serves, and the kinds that use it now; `None` for an unknown queue.
@@ -198,7 +201,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>> {
-        let rows: Vec<(Stage, Option<String>, Option<bool>)> = run!(self, fetch_all query_as "queue_kinds.sql"(queue))?;
+        let rows: Vec<(Stage, Option<String>, Option<bool>)> = run!(self, fetch_all query_as "queue_kinds"(queue))?;
         let stage = rows.first().map(|(stage, _, _)| *stage);
         let kinds = rows.into_iter().filter_map(|(_, name, exactly_once)| name.zip(exactly_once));
         let kinds = kinds.map(|(name, exactly_once)| KindOfQueue { name, exactly_once });
@@ -218,7 +221,7 @@ impl Store {
         kinds: &[String],
         stopping: bool,
     ) -> Result<()> {
-        run!(self, execute query "worker_seen.sql"(name, stages, queues, stopping, kinds)).map(|_| ())
+        run!(self, execute query "worker_seen"(name, stages, queues, stopping, kinds)).map(|_| ())
     }
 
     /// Stops or resumes claims from a queue, or from all: `tidegate.pause`. Returns the queues that changed.
@@ -227,7 +230,7 @@ impl Store {
     ///
     /// Unknown queue, a database error.
     pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>> {
-        run!(self, fetch_all query_scalar "pause.sql"(queue, paused, self.actor.as_deref(), None::<&str>))
+        run!(self, fetch_all query_scalar "pause"(queue, paused, self.actor.as_deref(), None::<&str>))
     }
 
     /// Stops or resumes claims of a kind, in every queue: `tidegate.pause`. Returns whether that changed anything.
@@ -237,7 +240,7 @@ impl Store {
     /// Unknown kind, a database error.
     pub async fn pause_kind(&self, kind: &str, paused: bool) -> Result<bool> {
         let changed: Vec<String> =
-            run!(self, fetch_all query_scalar "pause.sql"(None::<&str>, paused, self.actor.as_deref(), kind))?;
+            run!(self, fetch_all query_scalar "pause"(None::<&str>, paused, self.actor.as_deref(), kind))?;
         Ok(!changed.is_empty())
     }
 
@@ -247,6 +250,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn maintain(&self) -> Result<()> {
-        run!(self, execute query "maintain.sql"()).map(|_| ())
+        run!(self, execute query "maintain"()).map(|_| ())
     }
 }

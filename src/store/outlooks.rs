@@ -14,6 +14,9 @@ use crate::{
     retry_after::RetryAfter,
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/outlooks.sql");
+
 /// When to ask for a request again, and when its answer is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -193,7 +196,7 @@ impl Store {
     ///
     /// [`StoreError::UnknownKind`](crate::error::StoreError::UnknownKind), missing nominal times, a database error.
     pub async fn quote(&self, kind: &str, submitter: Option<&str>) -> Result<Quote> {
-        run!(self, fetch_one query_as "quote.sql"(kind, submitter))
+        run!(self, fetch_one query_as "quote"(kind, submitter))
     }
 
     /// The kind and the submitter of a request; `None` for an unknown id. Reads no more than that.
@@ -202,7 +205,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>> {
-        run!(self, fetch_optional query_as "request_owner.sql"(id.0))
+        run!(self, fetch_optional query_as "request_owner"(id.0))
     }
 
     /// The reasons of a request's status and place, the decisive one first: `tidegate.explain`.
@@ -211,7 +214,7 @@ impl Store {
     ///
     /// [`StoreError::UnknownRequest`](crate::error::StoreError::UnknownRequest), a database error.
     pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>> {
-        run!(self, fetch_all query_as "explain.sql"(id.0))
+        run!(self, fetch_all query_as "explain"(id.0))
     }
 }
 

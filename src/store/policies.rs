@@ -7,6 +7,9 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/policies.sql");
+
 /// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios
 /// per call; none without calls.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
@@ -116,7 +119,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn stage_levels(&self) -> Result<Vec<StageLevel>> {
-        run!(self, fetch_all query_as "sli.sql"())
+        run!(self, fetch_all query_as "sli"())
     }
 
     /// Every adaptive timeout: `tidegate.estimator_overview`.
@@ -125,6 +128,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>> {
-        run!(self, fetch_all query_as "estimators.sql"())
+        run!(self, fetch_all query_as "estimators"())
     }
 }

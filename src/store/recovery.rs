@@ -11,6 +11,9 @@ use uuid::Uuid;
 use super::Store;
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/recovery.sql");
+
 /// The history of a set of requests in figures, read from rows and events alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
 pub struct Lives {
@@ -174,7 +177,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives> {
-        run!(self, fetch_one query_as "lives.sql"(ids))
+        run!(self, fetch_one query_as "lives"(ids))
     }
 
     /// Opens the record of a run of `recover`, to which its batches add: `tidegate.recovery_begins`.
@@ -183,7 +186,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recovery_begins(&self, options: &Value) -> Result<i64> {
-        run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
+        run!(self, fetch_one query_scalar "recovery_begins"(options, self.actor.as_deref()))
     }
 
     /// Closes the record of a run: `tidegate.recovery_ends`. Returns the sum of its batches.
@@ -192,7 +195,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>> {
-        run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
+        run!(self, fetch_one query_scalar "recovery_ends"(run))
     }
 
     /// The sum of all recoveries, by figure.
@@ -201,7 +204,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recovered(&self) -> Result<Vec<(String, i64)>> {
-        run!(self, fetch_all query_as "recovered.sql"())
+        run!(self, fetch_all query_as "recovered"())
     }
 
     /// Makes the tables of queues that have lost them, and sets sequences that were set back:
@@ -211,7 +214,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>> {
-        run!(self, fetch_all query_scalar "recover_storage.sql"(dry_run, run))
+        run!(self, fetch_all query_scalar "recover_storage"(dry_run, run))
     }
 
     /// One bounded batch of recovery: `tidegate.recover`.
@@ -220,7 +223,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep> {
-        run!(self, fetch_one query_as "recover.sql"(
+        run!(self, fetch_one query_as "recover"(
             step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
     }
@@ -232,7 +235,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn live_sends(&self, kind: Option<&str>, until: Option<DateTime<Utc>>) -> Result<Vec<LiveSends>> {
-        run!(self, fetch_all query_as "live_sends.sql"(kind, until))
+        run!(self, fetch_all query_as "live_sends"(kind, until))
     }
 
     /// One bounded batch of deadlines that no duty would find: `tidegate.recover_deadlines`.
@@ -241,7 +244,7 @@ impl Store {
     ///
     /// Unknown kind, a database error.
     pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep> {
-        run!(self, fetch_one query_as "recover_deadlines.sql"(step.batch, after, step.dry_run, step.kind, step.run))
+        run!(self, fetch_one query_as "recover_deadlines"(step.batch, after, step.dry_run, step.kind, step.run))
     }
 
     /// One bounded batch of removing messages without a live request: `tidegate.remove_stray_messages`.
@@ -255,7 +258,7 @@ impl Store {
         step: &Recover<'_>,
         after: Option<i64>,
     ) -> Result<StrayStep> {
-        run!(self, fetch_one query_as "remove_stray_messages.sql"(queue, step.batch, after, step.dry_run, step.run))
+        run!(self, fetch_one query_as "remove_stray_messages"(queue, step.batch, after, step.dry_run, step.run))
     }
 
     /// One bounded batch of early responses: `tidegate.recover_responses`.
@@ -264,7 +267,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep> {
-        run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
+        run!(self, fetch_one query_as "recover_responses"(step.batch, step.dry_run, step.run))
     }
 
     /// Corrects the counts by kind and status: `tidegate.recover_counts`. Returns those that were wrong.
@@ -273,7 +276,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>> {
-        run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
+        run!(self, fetch_all query_as "recover_counts"(dry_run, run))
     }
 
     /// Flips the gates whose state does not fit their depth: `tidegate.recover_gates`. Returns their number.
@@ -282,7 +285,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64> {
-        run!(self, fetch_one query_scalar "recover_gates.sql"(dry_run, run))
+        run!(self, fetch_one query_scalar "recover_gates"(dry_run, run))
     }
 
     /// Redrives one bounded batch of requests that failed or timed out: `tidegate.redrive`.
@@ -291,7 +294,7 @@ impl Store {
     ///
     /// Unknown kind, a gate that is too busy to count, a database error.
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
-        run!(self, fetch_one query_as "redrive.sql"(
+        run!(self, fetch_one query_as "redrive"(
             step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat,
             step.submitter, step.until
         ))
@@ -303,6 +306,6 @@ impl Store {
     ///
     /// A database error, a time before its calendar.
     pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>> {
-        run!(self, fetch_one query_scalar "seconds_ago.sql"(ago.as_secs_f64()))
+        run!(self, fetch_one query_scalar "seconds_ago"(ago.as_secs_f64()))
     }
 }

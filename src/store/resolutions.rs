@@ -18,6 +18,9 @@ use crate::{
     stage::Receipt,
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/resolutions.sql");
+
 /// What is known of a request that ended after a send that may have been executed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Resolution {
@@ -145,7 +148,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn unresolved(&self, kind: Option<&str>, limit: i64) -> Result<Vec<Unresolved>> {
-        run!(self, fetch_all query_as "unresolved.sql"(kind, limit))
+        run!(self, fetch_all query_as "unresolved"(kind, limit))
     }
 
     /// What is not known of ended requests, by kind; no row of a kind of which everything is known.
@@ -154,7 +157,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn unresolved_counts(&self) -> Result<Vec<UnresolvedCounts>> {
-        run!(self, fetch_all query_as "unresolved_counts.sql"())
+        run!(self, fetch_all query_as "unresolved_counts"())
     }
 
     /// Takes unresolved requests of these kinds whose receipts are to be searched for now: `tidegate.search_claim`.
@@ -164,7 +167,7 @@ impl Store {
     /// A database error.
     pub async fn search_claim(&self, kinds: &[String], batch: usize) -> Result<Vec<Search>> {
         let batch = i32::try_from(batch).unwrap_or(i32::MAX);
-        run!(self, fetch_all query_as "search_claim.sql"(kinds, batch))
+        run!(self, fetch_all query_as "search_claim"(kinds, batch))
     }
 
     /// Stores what a search has found, a receipt, or the downstream's promise never to execute the request:
@@ -177,7 +180,7 @@ impl Store {
     pub async fn search_settle(&self, id: RequestId, receipt: Option<&Receipt>) -> Result<String> {
         let reference = receipt.and_then(|receipt| receipt.reference.as_deref());
         let response = receipt.and_then(|receipt| receipt.response.as_ref());
-        let settle = async |finding: &str, reference: Option<&str>, response: Option<&JsonText>| run!(self, fetch_one query_scalar "search_settle.sql"(id.0, finding, reference, response));
+        let settle = async |finding: &str, reference: Option<&str>, response: Option<&JsonText>| run!(self, fetch_one query_scalar "search_settle"(id.0, finding, reference, response));
         let found = receipt.map_or("never", |_| "receipt");
         let settled = match receipt.map_or(Ok(()), check_response) {
             Ok(()) => settle(found, reference, response).await,
@@ -196,7 +199,7 @@ impl Store {
     /// A database error.
     pub async fn ask_claim(&self, kinds: &[String], batch: usize) -> Result<Vec<Ask>> {
         let batch = i32::try_from(batch).unwrap_or(i32::MAX);
-        run!(self, fetch_all query_as "ask_claim.sql"(kinds, batch))
+        run!(self, fetch_all query_as "ask_claim"(kinds, batch))
     }
 
     /// Notes that there is no response to a request yet, and how long the downstream asks to wait: `tidegate.ask_settle`.
@@ -206,7 +209,7 @@ impl Store {
     /// A database error.
     pub async fn ask_settle(&self, id: RequestId, after: Option<Duration>) -> Result<()> {
         let after = after.map(|after| after.as_secs_f64());
-        run!(self, execute query "ask_settle.sql"(id.0, after)).map(drop)
+        run!(self, execute query "ask_settle"(id.0, after)).map(drop)
     }
 
     /// Says whether a request was executed, and how that is known: `tidegate.resolve`. As an operator, or for the
@@ -224,7 +227,7 @@ impl Store {
     ) -> Result<Resolved> {
         let (outcome, status, known, source): (String, Status, Option<Executed>, Option<String>) = run!(
             self,
-            fetch_one query_as "resolve.sql"(id.0, executed.as_str(), note, self.actor.as_deref(), by_downstream)
+            fetch_one query_as "resolve"(id.0, executed.as_str(), note, self.actor.as_deref(), by_downstream)
         )?;
         Ok(match (&*outcome, known, source) {
             ("resolved", ..) => Resolved::Resolved,

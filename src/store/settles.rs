@@ -1,22 +1,101 @@
-//! Settles, and the transaction in which an embedder writes the effects of receipts. Each settle returns the requests
-//! that moved; the lease of any other was lost.
+//! Settles, and the transaction in which an embedder writes the effects of receipts. A settle returns the requests that
+//! moved; the lease of any other was lost.
 
 use std::{borrow::Borrow, time::Duration};
 
-use sqlx::{FromRow, PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
-use uuid::Uuid;
+use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 
 use super::{Lease, Moved, Store, columns::milliseconds};
 use crate::{
     error::{Result, StoreError},
     json_text::objection,
-    request::{RequestError, RequestId},
+    request::RequestError,
     stage::Receipt,
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/settles.sql");
+
+/// What came of a check or a send.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The check passed.
+    Passed,
+    /// The check is to be made again.
+    Snoozed(Snooze),
+    /// The check failed permanently.
+    CheckFailed(RequestError),
+    /// The downstream took it.
+    Receipt(Receipt),
+    /// The send is worth another attempt.
+    Retry(Retry),
+    /// The downstream refused it permanently.
+    Rejected(RequestError),
+    /// The call has not begun.
+    Released,
+}
+
+impl Outcome {
+    /// Its word in SQL.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Snoozed(Snooze { error: None, .. }) => "snoozed",
+            Self::Snoozed(_) | Self::Retry(_) => "retry",
+            Self::Receipt(_) => "receipt",
+            Self::CheckFailed(_) | Self::Rejected(_) => "rejected",
+            Self::Released => "released",
+        }
+    }
+
+    /// Another check, when the policy allows it.
+    #[must_use]
+    pub const fn snoozed(after: Option<Duration>, error: Option<RequestError>) -> Self {
+        Self::Snoozed(Snooze { after, error })
+    }
+
+    /// Another attempt, when the policy allows it; the request may have left.
+    #[must_use]
+    pub const fn retry(error: RequestError) -> Self {
+        Self::Retry(Retry { error, after: None, may_have_left: true })
+    }
+
+    /// Another attempt, after one that has not sent.
+    #[must_use]
+    pub const fn unsent(error: RequestError) -> Self {
+        Self::Retry(Retry { error, after: None, may_have_left: false })
+    }
+
+    /// Its error, if it has one.
+    #[must_use]
+    pub const fn error(&self) -> Option<&RequestError> {
+        match self {
+            Self::Snoozed(snooze) => snooze.error.as_ref(),
+            Self::Retry(retry) => Some(&retry.error),
+            Self::CheckFailed(error) | Self::Rejected(error) => Some(error),
+            Self::Passed | Self::Receipt(_) | Self::Released => None,
+        }
+    }
+
+    fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Snoozed(snooze) => snooze.after,
+            Self::Retry(retry) => retry.after,
+            _ => None,
+        }
+    }
+
+    fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Self::Receipt(receipt) => Some(receipt),
+            _ => None,
+        }
+    }
+}
+
 /// An outcome with the lease it settles, and figures of its call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settle<T> {
+pub struct Settle<T = Outcome> {
     /// The lease of the request.
     pub lease: Lease,
     /// The outcome.
@@ -59,47 +138,33 @@ pub struct Retry {
     pub may_have_left: bool,
 }
 
-/// A request whose readiness check passed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
-pub struct Passed {
-    /// The request.
-    pub id: RequestId,
-    /// The tx queue it is in now.
-    pub queue: String,
-    /// Whether that queue was empty before, so that its workers may be asleep.
-    pub wake: bool,
-}
-
 type Query<'q> = QueryAs<'q, Postgres, Moved, PgArguments>;
 
-/// Lease tokens, ids, how long calls took in milliseconds, and how often they were hedged.
-type Columns = (Vec<i64>, Vec<Uuid>, Vec<Option<i32>>, Vec<i32>);
-
-/// The columns that all settles have.
-fn columns<T>(settles: &[Settle<T>]) -> Columns {
-    let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
-    let row = |Settle { lease, took, hedges, .. }: &Settle<T>| {
-        let hedges = i32::try_from(*hedges).unwrap_or(i32::MAX);
-        (lease.token, lease.id, took.map(milliseconds), hedges)
-    };
-    settles.iter().map(row).collect()
-}
-
-/// One column of outcomes.
-fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec<V> {
-    settles.iter().map(|settle| value(&settle.outcome)).collect()
-}
-
-fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
-    let (tokens, ids, took, hedges) = columns(settles);
-    sqlx::query_as(statement!("settle_receipt.sql"))
+/// The statement that settles outcomes, which are storable.
+fn query<'q, T: Borrow<Outcome>>(queue: &'q str, settles: &'q [Settle<T>]) -> Result<Query<'q>> {
+    fn column<'q, T: Borrow<Outcome>, V>(settles: &'q [Settle<T>], value: impl Fn(&'q Outcome) -> V) -> Vec<V> {
+        settles.iter().map(|settle| value(settle.outcome.borrow())).collect()
+    }
+    let receipts = || settles.iter().filter_map(|settle| settle.outcome.borrow().receipt());
+    receipts().try_for_each(check_response)?;
+    let whole = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
+    let hedges = |settle: &Settle<T>| i32::try_from(settle.hedges).unwrap_or(i32::MAX);
+    let query = sqlx::query_as(statement!("settle"))
         .bind(queue)
-        .bind(tokens)
-        .bind(ids)
-        .bind(column(settles, |receipt| receipt.borrow().reference.as_deref()))
-        .bind(column(settles, |receipt| receipt.borrow().response.as_ref()))
-        .bind(took)
-        .bind(hedges)
+        .bind(settles.iter().map(|settle| settle.lease.token).collect::<Vec<_>>())
+        .bind(settles.iter().map(|settle| settle.lease.id).collect::<Vec<_>>())
+        .bind(column(settles, Outcome::word))
+        .bind(column(settles, |outcome| outcome.error().map(RequestError::to_json)))
+        .bind(column(settles, |outcome| outcome.after().map(milliseconds)))
+        .bind(column(settles, |outcome| match outcome {
+            Outcome::Retry(retry) => Some(retry.may_have_left),
+            _ => None,
+        }))
+        .bind(column(settles, |outcome| outcome.receipt().and_then(|receipt| receipt.reference.as_deref())))
+        .bind(column(settles, |outcome| outcome.receipt().and_then(|receipt| receipt.response.as_ref())))
+        .bind(settles.iter().map(|settle| settle.took.map(whole)).collect::<Vec<_>>())
+        .bind(settles.iter().map(hedges).collect::<Vec<_>>());
+    Ok(query)
 }
 
 /// Refuses a response that HTTP refuses, too: no poll could return it.
@@ -112,109 +177,34 @@ pub(super) fn check_response(receipt: &Receipt) -> Result<()> {
 }
 
 impl Store {
-    /// `tidegate.settle_passed`: queued → processing.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn settle_passed<T>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Passed>> {
-        let (tokens, ids, took, hedges) = columns(settles);
-        run!(self, fetch_all query_as "settle_passed.sql"(queue, tokens, ids, took, hedges))
-    }
-
-    /// `tidegate.settle_snooze`: checked again after the given wait, or that of the policy.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn settle_snooze<T: Borrow<Snooze>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
-        let (tokens, ids, took, hedges) = columns(settles);
-        run!(self, fetch_all query_as "settle_snooze.sql"(
-            queue, tokens, ids,
-            column(settles, |snooze| snooze.borrow().after.map(milliseconds)),
-            column(settles, |snooze| snooze.borrow().error.as_ref().map(RequestError::to_json)),
-            took, hedges
-        ))
-    }
-
-    /// `tidegate.settle_failed`: queued → failure.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn settle_failed<T: Borrow<RequestError>>(
-        &self,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>> {
-        let (tokens, ids, took, hedges) = columns(settles);
-        let errors = column(settles, |error| error.borrow().to_json());
-        run!(self, fetch_all query_as "settle_failed.sql"(queue, tokens, ids, errors, took, hedges))
-    }
-
-    /// `tidegate.settle_rejected`: `tx_in_flight` → failure.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn settle_rejected<T: Borrow<RequestError>>(
-        &self,
-        queue: &str,
-        settles: &[Settle<T>],
-    ) -> Result<Vec<Moved>> {
-        let (tokens, ids, took, hedges) = columns(settles);
-        let errors = column(settles, |error| error.borrow().to_json());
-        run!(self, fetch_all query_as "settle_rejected.sql"(queue, tokens, ids, errors, took, hedges))
-    }
-
-    /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with
-    /// response.
+    /// Settles outcomes of requests of one queue: `tidegate.settle`.
     ///
     /// # Errors
     ///
     /// A response that cannot be stored, a database error.
-    pub async fn settle_receipt<T: Borrow<Receipt>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
-        settles.iter().try_for_each(|settle| check_response(settle.outcome.borrow()))?;
-        run!(self, receipt_query(queue, settles), fetch_all)
+    pub async fn settle<T: Borrow<Outcome>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
+        run!(self, query(queue, settles)?, fetch_all)
     }
 
-    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's. A write for each returned request in
-    /// the same transaction is there exactly once for each request that moved. The messages and rows stay locked until
-    /// the commit.
+    /// [`settle`](Self::settle) in a transaction of the caller's. A write for each returned request in the same
+    /// transaction is there exactly once for each request that moved. The messages and rows stay locked until the commit.
     ///
     /// # Errors
     ///
     /// A response that cannot be stored, a database error. The transaction is lost then.
-    pub async fn settle_receipt_in<R: Borrow<Receipt>>(
+    pub async fn settle_in<T: Borrow<Outcome>>(
         &self,
         transaction: &mut PgConnection,
         queue: &str,
-        settles: &[Settle<R>],
+        settles: &[Settle<T>],
     ) -> Result<Vec<Moved>> {
-        settles.iter().try_for_each(|settle| check_response(settle.outcome.borrow()))?;
-        let moved = receipt_query(queue, settles).fetch_all(transaction).await;
+        let moved = query(queue, settles)?.fetch_all(transaction).await;
         self.errors.record(moved.map_err(StoreError::from), &self.pool)
-    }
-
-    /// `tidegate.settle_retry`: `tx_in_flight` → processing, or failure when no attempt is left.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn settle_retry<T: Borrow<Retry>>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Moved>> {
-        let (tokens, ids, took, hedges) = columns(settles);
-        run!(self, fetch_all query_as "settle_retry.sql"(
-            queue, tokens, ids,
-            column(settles, |retry| retry.borrow().error.to_json()),
-            column(settles, |retry| retry.borrow().after.map(milliseconds)),
-            column(settles, |retry| retry.borrow().may_have_left),
-            took, hedges
-        ))
     }
 
     /// Returns the id of a transaction that has begun, and limits each of its statements to `limit`.
     pub(crate) async fn begin_effects(&self, transaction: &mut PgConnection, limit: Duration) -> Result<String> {
-        let begun = sqlx::query_scalar(statement!("effects_begin.sql"))
+        let begun = sqlx::query_scalar(statement!("effects_begin"))
             .bind(milliseconds(limit).max(1))
             .fetch_one(transaction)
             .await;
@@ -224,7 +214,7 @@ impl Store {
     /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and
     /// that it has not failed: PostgreSQL answers the commit of a failed one without an error.
     pub(crate) async fn check_effects(&self, transaction: &mut PgConnection, begun: &str) -> Result<()> {
-        let query = sqlx::query_scalar(statement!("effects_check.sql"));
+        let query = sqlx::query_scalar(statement!("effects_check"));
         let now: Option<String> = query.fetch_one(transaction).await?;
         if now.as_deref() == Some(begun) {
             return Ok(());

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::{Store, columns::milliseconds};
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/singletons.sql");
+
 impl Store {
     /// Takes the lease of a singleton if it is free: `tidegate.lease_take`. Returns its epoch.
     ///
@@ -12,7 +15,7 @@ impl Store {
     ///
     /// An invalid name or length, a database error.
     pub async fn lease_take(&self, name: &str, holder: &str, lasts: Duration) -> Result<Option<i64>> {
-        run!(self, fetch_one query_scalar "lease_take.sql"(name, holder, milliseconds(lasts)))
+        run!(self, fetch_one query_scalar "lease_take"(name, holder, milliseconds(lasts)))
     }
 
     /// Extends the lease of a singleton: `tidegate.lease_keep`. False: it is lost.
@@ -21,7 +24,7 @@ impl Store {
     ///
     /// An invalid length, a database error.
     pub async fn lease_keep(&self, name: &str, epoch: i64, lasts: Duration) -> Result<bool> {
-        run!(self, fetch_one query_scalar "lease_keep.sql"(name, epoch, milliseconds(lasts)))
+        run!(self, fetch_one query_scalar "lease_keep"(name, epoch, milliseconds(lasts)))
     }
 
     /// Ends the lease of a singleton: `tidegate.lease_release`. False: it was lost before.
@@ -30,6 +33,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn lease_release(&self, name: &str, epoch: i64) -> Result<bool> {
-        run!(self, fetch_one query_scalar "lease_release.sql"(name, epoch))
+        run!(self, fetch_one query_scalar "lease_release"(name, epoch))
     }
 }

@@ -7,6 +7,9 @@ use sqlx::FromRow;
 use super::{Store, columns::milliseconds};
 use crate::error::Result;
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/statistics.sql");
+
 /// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollCount {
@@ -40,7 +43,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>> {
-        run!(self, fetch_all query_as "eta_quality.sql"())
+        run!(self, fetch_all query_as "eta_quality"())
     }
 
     /// Adds polls, by kind: `tidegate.count_polls`.
@@ -53,7 +56,7 @@ impl Store {
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
         let (answered, polls) = (column(|count| count.answered), column(|count| count.polls));
         let lateness = column(|count| milliseconds(count.lateness));
-        run!(self, execute query "count_polls.sql"(kinds, answered, polls, lateness)).map(|_| ())
+        run!(self, execute query "count_polls"(kinds, answered, polls, lateness)).map(|_| ())
     }
 
     /// How many submissions of each kind were replays: `tidegate.replay_counts`.
@@ -62,6 +65,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn replay_counts(&self) -> Result<Vec<(String, i64)>> {
-        run!(self, fetch_all query_as "replay_counts.sql"())
+        run!(self, fetch_all query_as "replay_counts"())
     }
 }

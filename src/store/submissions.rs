@@ -12,6 +12,9 @@ use crate::{
     retry_after::RetryAfter,
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/submissions.sql");
+
 /// Whether the gates may refuse a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Admission {
@@ -158,7 +161,7 @@ impl Store {
         submission: &Submission,
         delay: Option<Duration>,
     ) -> Result<Submitted> {
-        let query = sqlx::query_as(statement!("submit.sql"))
+        let query = sqlx::query_as(statement!("submit"))
             .bind(&submission.kind)
             .bind(&submission.payload)
             .bind(&submission.idempotency_key)
@@ -189,7 +192,7 @@ impl Store {
         admission: Admission,
     ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        run!(self, fetch_all query_as "submit_batch.sql"(
+        run!(self, fetch_all query_as "submit_batch"(
             kind, payloads, idempotency_keys, submitter, admission.as_str()
         ))
     }
@@ -212,7 +215,7 @@ impl Store {
     ) -> Result<Vec<Submitted>> {
         let patience_ms = terms.key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        run!(self, fetch_all query_as "submit_group.sql"(
+        run!(self, fetch_all query_as "submit_group"(
             kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),
             terms.same_key.as_str()
         ))
@@ -232,7 +235,7 @@ impl Store {
         admission: Admission,
     ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        run!(self, fetch_all query_as "submit_batch_once.sql"(
+        run!(self, fetch_all query_as "submit_batch_once"(
             kind, payloads, idempotency_key, submitter, admission.as_str()
         ))
     }

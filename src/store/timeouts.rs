@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{error::Result, request::Stage};
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/timeouts.sql");
+
 /// The shared state of one kind's adaptive timeout, as a process begins with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownTimeout {
@@ -84,7 +87,7 @@ impl Store {
     ///
     /// A database error; an estimator with an invalid hand edit.
     pub async fn read_timeouts(&self, kinds: &[String], stage: Stage, worker: &str) -> Result<Vec<KnownTimeout>> {
-        let rows: Vec<PgRow> = run!(self, fetch_all query "read_timeouts.sql"(kinds, stage.as_str(), worker))?;
+        let rows: Vec<PgRow> = run!(self, fetch_all query "read_timeouts"(kinds, stage.as_str(), worker))?;
         Ok(rows.iter().map(|row| KnownTimeout::from_row(row, stage)).collect::<sqlx::Result<_>>()?)
     }
 
@@ -103,7 +106,7 @@ impl Store {
         report: &Report,
         worker: &str,
     ) -> Result<bool> {
-        run!(self, fetch_one query_scalar "fold_timeouts.sql"(
+        run!(self, fetch_one query_scalar "fold_timeouts"(
             &known.kind, stage.as_str(), known.version, Json(estimate), Json(report), worker
         ))
     }

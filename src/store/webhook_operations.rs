@@ -10,6 +10,9 @@ use uuid::Uuid;
 use super::Store;
 use crate::{error::Result, request::RequestId};
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/webhook_operations.sql");
+
 /// A host that callback URLs may name.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct CallbackHost {
@@ -85,7 +88,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_counts(&self) -> Result<WebhookCounts> {
-        run!(self, fetch_one query_as "webhook_counts.sql"())
+        run!(self, fetch_one query_as "webhook_counts"())
     }
 
     /// Sets the callback URL of a kind: `tidegate.set_kind_callback`. Returns the one before.
@@ -94,7 +97,7 @@ impl Store {
     ///
     /// Unknown kind, a URL that is not allowed, a database error.
     pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>> {
-        run!(self, fetch_one query_scalar "set_kind_callback.sql"(kind, url))
+        run!(self, fetch_one query_scalar "set_kind_callback"(kind, url))
     }
 
     /// The hosts that callback URLs may name.
@@ -103,7 +106,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_hosts(&self) -> Result<Vec<CallbackHost>> {
-        run!(self, fetch_all query_as "webhook_hosts.sql"())
+        run!(self, fetch_all query_as "webhook_hosts"())
     }
 
     /// Lets callback URLs name a host: `tidegate.webhook_host_add`. Whether it is new to the list.
@@ -112,7 +115,7 @@ impl Store {
     ///
     /// An invalid host, a database error.
     pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool> {
-        run!(self, fetch_one query_scalar "webhook_host_add.sql"(host, allow_private))
+        run!(self, fetch_one query_scalar "webhook_host_add"(host, allow_private))
     }
 
     /// Takes a host off the list: `tidegate.webhook_host_remove`. Whether it was there.
@@ -121,7 +124,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_host_remove(&self, host: &str) -> Result<bool> {
-        run!(self, fetch_one query_scalar "webhook_host_remove.sql"(host))
+        run!(self, fetch_one query_scalar "webhook_host_remove"(host))
     }
 
     /// The secrets that sign, without the secrets.
@@ -130,7 +133,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_secrets(&self) -> Result<Vec<SigningSecret>> {
-        run!(self, fetch_all query_as "webhook_secret_list.sql"())
+        run!(self, fetch_all query_as "webhook_secret_list"())
     }
 
     /// Makes a new signing secret: `tidegate.webhook_secret_rotate`. Its id and the secret.
@@ -139,7 +142,7 @@ impl Store {
     ///
     /// A host that is not on the list, a database error.
     pub async fn webhook_secret_rotate(&self, host: Option<&str>, overlap: Duration) -> Result<(i64, String)> {
-        run!(self, fetch_one query_as "webhook_secret_rotate.sql"(host, overlap.as_secs_f64()))
+        run!(self, fetch_one query_as "webhook_secret_rotate"(host, overlap.as_secs_f64()))
     }
 
     /// The latest deliveries, or those that failed; the latest request first.
@@ -148,7 +151,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_deliveries(&self, failed: bool, limit: u32) -> Result<Vec<DeliveryRecord>> {
-        run!(self, fetch_all query_as "webhook_list.sql"(failed, i64::from(limit)))
+        run!(self, fetch_all query_as "webhook_list"(failed, i64::from(limit)))
     }
 
     /// Delivers the end of a request again: `tidegate.webhook_redeliver`. The state its delivery was in, if it has one.
@@ -157,7 +160,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_redeliver(&self, id: RequestId) -> Result<Option<String>> {
-        run!(self, fetch_one query_scalar "webhook_redeliver.sql"(id.0))
+        run!(self, fetch_one query_scalar "webhook_redeliver"(id.0))
     }
 
     /// Repeats a batch of failed deliveries: `tidegate.webhook_redeliver_failed`. Returns their number and the begin of
@@ -167,6 +170,6 @@ impl Store {
     ///
     /// A database error.
     pub async fn webhook_redeliver_failed(&self, batch: i32, after: Option<Uuid>) -> Result<(i64, Option<Uuid>)> {
-        run!(self, fetch_one query_as "redeliver_failed.sql"(batch, after))
+        run!(self, fetch_one query_as "redeliver_failed"(batch, after))
     }
 }

@@ -15,6 +15,9 @@ use crate::{
     request::{Executed, JsonText, RequestError, RequestId, Status},
 };
 
+/// The statements of this module.
+const SQL: &str = include_str!("../../sql/queries/webhooks.sql");
+
 /// A claimed delivery.
 #[derive(Debug, Clone, FromRow)]
 pub struct Delivery {
@@ -99,7 +102,7 @@ impl Store {
     /// As [`Store::submit`]; [`StoreError::CallbackRefused`](crate::error::StoreError::CallbackRefused) for a URL that
     /// is not allowed.
     pub async fn submit_with_callback(&self, submission: &Submission, callback_url: &str) -> Result<Submitted> {
-        run!(self, fetch_one query_as "submit_with_callback.sql"(
+        run!(self, fetch_one query_as "submit_with_callback"(
             &submission.kind, &submission.payload, callback_url, &submission.idempotency_key,
             &submission.submitter, submission.admission.as_str(), submission.not_before,
             submission.same_key.as_str()
@@ -114,7 +117,7 @@ impl Store {
     /// A database error.
     pub async fn webhook_claim(&self, batch: usize, unproven: usize) -> Result<Vec<Delivery>> {
         let [batch, unproven] = [batch, unproven].map(|count| i32::try_from(count).unwrap_or(i32::MAX));
-        run!(self, fetch_all query_as "webhook_claim.sql"(batch, unproven))
+        run!(self, fetch_all query_as "webhook_claim"(batch, unproven))
     }
 
     /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was
@@ -135,7 +138,7 @@ impl Store {
             Attempted::Retry { status, error, wait } => ("retry", *status, Some(error), *wait),
             Attempted::Unsent => ("unsent", None, None, None),
         };
-        run!(self, fetch_one query_scalar "webhook_settle.sql"(
+        run!(self, fetch_one query_scalar "webhook_settle"(
             request_id.0, nonce, outcome, status.map(i32::from), error.map(|error| error.replace('\0', "")),
             wait.map(milliseconds)
         ))

@@ -1,92 +1,48 @@
-//! Outcomes that one SQL function settles together.
+//! Outcomes that are settled together.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    hash::Hash,
-    mem::discriminant,
-};
+use std::{collections::HashSet, hash::Hash};
 
 use super::{
     effects,
-    outcome::{Outcome, Unsettled},
+    outcome::{Report, Unsettled},
 };
 use crate::{
-    request::{RequestError, Status},
-    store::{Moved, Retry, Settle, Snooze, Store},
+    request::RequestError,
+    store::{Moved, Outcome, Retry, Settle, Snooze, Store},
 };
 
-/// Outcomes of one sort; at least one.
-pub(super) type Batch = Vec<Settle<Outcome>>;
+/// Outcomes that are settled in one transaction: all with effects, or none; at least one.
+pub(super) type Batch = Vec<Settle<Report>>;
 
-/// The result of a batch's settle.
-pub(super) struct Settled {
-    /// The requests that moved; the leases of the others were lost.
-    pub(super) moved: Vec<Moved>,
-    /// Queues that were empty before and have something to claim now.
-    pub(super) wake: BTreeSet<String>,
-}
-
-/// Sorts outcomes into batches. A lost lease has nothing to settle.
-pub(super) fn sort(outcomes: impl Iterator<Item = Settle<Outcome>>) -> Vec<Batch> {
-    let mut batches: Vec<Batch> = Vec::new();
-    for settle in outcomes.filter(|settle| !matches!(settle.outcome, Outcome::Lost)) {
-        let sort = discriminant(&settle.outcome);
-        match batches.iter_mut().find(|batch| discriminant(&batch[0].outcome) == sort) {
-            Some(batch) => batch.push(settle),
-            None => batches.push(vec![settle]),
-        }
-    }
-    let in_order = |mut batch: Batch| {
-        if !writes_effects(&batch) {
-            return vec![batch];
-        }
-        batch.sort_by_key(|settle| settle.lease.id);
-        split_repeats(batch, |settle| settle.lease.id)
-    };
-    batches.into_iter().flat_map(in_order).collect()
+/// Sorts reports into batches. A lost lease has nothing to settle.
+pub(super) fn sort(reports: impl Iterator<Item = Settle<Report>>) -> Vec<Batch> {
+    let reports = reports.filter(|settle| !matches!(settle.outcome, Report::Lost));
+    let (mut effects, plain): (Batch, Batch) = reports.partition(|settle| matches!(settle.outcome, Report::Effect(_)));
+    effects.sort_by_key(|settle| settle.lease.id);
+    let batches = split_repeats(effects, |settle| settle.lease.id).into_iter().chain([plain]);
+    batches.filter(|batch| !batch.is_empty()).collect()
 }
 
 /// Whether each outcome of a batch is a receipt with an effect.
-pub(super) fn writes_effects(batch: &[Settle<Outcome>]) -> bool {
-    matches!(batch[0].outcome, Outcome::Effect(_))
+pub(super) fn writes_effects(batch: &[Settle<Report>]) -> bool {
+    matches!(batch[0].outcome, Report::Effect(_))
 }
 
-/// The outcomes of one variant.
-macro_rules! outcomes {
-    ($batch:expr, $variant:ident) => {
-        &$batch
-            .iter()
-            .filter_map(|settle| match &settle.outcome {
-                Outcome::$variant(outcome) => Some(settle.with(outcome)),
-                _ => None,
-            })
-            .collect::<Vec<_>>()
-    };
-}
-
-/// Settles a batch in one transaction; without effects in one statement.
-pub(super) async fn settle(batch: &[Settle<Outcome>], store: &Store, queue: &str) -> Result<Settled, Unsettled> {
-    let mut wake = BTreeSet::new();
-    let moved = match &batch[0].outcome {
-        Outcome::Passed => {
-            let passed = store.settle_passed(queue, batch).await?;
-            let status = Status::Processing;
-            let moved = passed.iter().map(|passed| Moved { id: passed.id, status }).collect();
-            wake.extend(passed.into_iter().filter_map(|passed| passed.wake.then_some(passed.queue)));
-            moved
-        }
-        Outcome::Snooze(_) => store.settle_snooze(queue, outcomes!(batch, Snooze)).await?,
-        Outcome::CheckFailed(_) => store.settle_failed(queue, outcomes!(batch, CheckFailed)).await?,
-        Outcome::Receipt(_) => store.settle_receipt(queue, outcomes!(batch, Receipt)).await?,
-        Outcome::Effect(_) => effects::settle(store, queue, outcomes!(batch, Effect)).await?,
-        Outcome::Retry(_) => store.settle_retry(queue, outcomes!(batch, Retry)).await?,
-        Outcome::Rejected(_) => store.settle_rejected(queue, outcomes!(batch, Rejected)).await?,
-        Outcome::Released | Outcome::Lost => {
-            let leases: Vec<_> = batch.iter().map(|settle| settle.lease).collect();
-            store.release(queue, &leases).await?
-        }
-    };
-    Ok(Settled { moved, wake })
+/// Settles a batch in one transaction; without effects in one statement. Returns the requests that moved; the leases of
+/// the others were lost.
+pub(super) async fn settle(batch: &[Settle<Report>], store: &Store, queue: &str) -> Result<Vec<Moved>, Unsettled> {
+    if writes_effects(batch) {
+        let effects = batch.iter().filter_map(|settle| match &settle.outcome {
+            Report::Effect(effect) => Some(settle.with(effect)),
+            _ => None,
+        });
+        return effects::settle(store, queue, &effects.collect::<Vec<_>>()).await;
+    }
+    let outcomes = batch.iter().filter_map(|settle| match &settle.outcome {
+        Report::Outcome(outcome) => Some(settle.with(outcome)),
+        _ => None,
+    });
+    Ok(store.settle(queue, &outcomes.collect::<Vec<_>>()).await?)
 }
 
 /// The batches to settle instead of one that the database refuses; the last comes first.
@@ -106,10 +62,12 @@ pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
         let rest = batch.split_off(batch.len() / 2);
         return vec![rest, batch];
     }
-    if let Outcome::Rejected(error)
-    | Outcome::CheckFailed(error)
-    | Outcome::Retry(Retry { error, .. })
-    | Outcome::Snooze(Snooze { error: Some(error), .. }) = &mut batch[0].outcome
+    if let Report::Outcome(
+        Outcome::Rejected(error)
+        | Outcome::CheckFailed(error)
+        | Outcome::Retry(Retry { error, .. })
+        | Outcome::Snoozed(Snooze { error: Some(error), .. }),
+    ) = &mut batch[0].outcome
         && error.details.take().is_some()
     {
         // They come from the stage, and may be what cannot be stored.
@@ -117,12 +75,12 @@ pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
     }
     let reason = &why.error;
     let outcome = match batch[0].outcome {
-        Outcome::Effect(_) if why.of_effect => Outcome::retry(RequestError::new(
+        Report::Effect(_) if why.of_effect => Outcome::retry(RequestError::new(
             "effect_failed",
             format!("the downstream took it, but its effect failed: {reason}"),
             true,
         )),
-        Outcome::Receipt(_) | Outcome::Effect(_) => Outcome::Rejected(RequestError::new(
+        Report::Outcome(Outcome::Receipt(_)) | Report::Effect(_) => Outcome::Rejected(RequestError::new(
             "unstorable_response",
             format!("the downstream took it, but its answer cannot be stored: {reason}"),
             false,
@@ -130,7 +88,7 @@ pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
         // Every other value is made storable: one that is refused all the same waits for the end of its lease.
         _ => return Vec::new(),
     };
-    vec![vec![batch[0].with(outcome)]]
+    vec![vec![batch[0].with(outcome.into())]]
 }
 
 /// Effects in parts of at most `fits`, every other batch whole; the last comes first.

@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::Failed;
 use super::{
-    outcome::{Outcome, WithEffect},
+    outcome::{Report, WithEffect, is_timeout},
     shared::{ServedQueue, Shared},
     timeouts::LearnedTimeout,
 };
 use crate::{
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Found},
-    store::{Claimed, Settle},
+    store::{Claimed, Outcome, Settle},
 };
 
 /// A reserved send that is later than this is released: it would come too close to the sends of the next slots.
@@ -51,9 +51,9 @@ impl Call {
     ///
     /// Its future is moved several times on its way into a task. So it is kept small: the call itself, and what few calls
     /// need, are boxed.
-    pub(super) async fn run(self: Box<Self>) -> Settle<Outcome> {
-        if let Some(outcome) = self.not_begun() {
-            return self.uncalled(outcome);
+    pub(super) async fn run(self: Box<Self>) -> Settle<Report> {
+        if let Some(report) = self.not_begun() {
+            return self.uncalled(report);
         }
         // Cancels tasks that the stage has spawned, whether this call ends or is dropped.
         let _over = self.claimed.request.cancellation.clone().drop_guard();
@@ -70,27 +70,27 @@ impl Call {
         };
         let mut settle = self.transact(stage.sends.as_ref()).await;
         settle.outcome = match (settle.outcome, stage.effects.clone()) {
-            (Outcome::Receipt(receipt), Some(stage)) => {
+            (Report::Outcome(Outcome::Receipt(receipt)), Some(stage)) => {
                 let request = Box::new(self.claimed.request);
-                Outcome::Effect(WithEffect { receipt, stage, request })
+                Report::Effect(WithEffect { receipt, stage, request })
             }
-            (outcome, _) => outcome,
+            (report, _) => report,
         };
         settle
     }
 
-    /// An outcome without a call.
-    fn uncalled(&self, outcome: Outcome) -> Settle<Outcome> {
-        Settle::new(self.claimed.lease, outcome)
+    /// A report without a call.
+    fn uncalled(&self, report: impl Into<Report>) -> Settle<Report> {
+        Settle::new(self.claimed.lease, report.into())
     }
 
-    async fn check(&self, stage: &dyn AnyReadiness) -> Settle<Outcome> {
+    async fn check(&self, stage: &dyn AnyReadiness) -> Settle<Report> {
         let request = &self.claimed.request;
-        let timed_out = |limit| Outcome::snooze(None, Some(self.timed_out("the check", limit)));
+        let timed_out = |limit| Outcome::snoozed(None, Some(self.timed_out("the check", limit)));
         self.call(|| answers::check(stage, request), timed_out).await
     }
 
-    async fn transact(&self, stage: &dyn AnyTransact) -> Settle<Outcome> {
+    async fn transact(&self, stage: &dyn AnyTransact) -> Settle<Report> {
         let request = &self.claimed.request;
         if request.may_be_repeated() {
             // An earlier send may have succeeded, and its worker may have been lost before the settle.
@@ -116,10 +116,10 @@ impl Call {
         if let Some(start) = self.start
             && !self.wait_for_slot(Some(start), None).await
         {
-            return self.uncalled(self.not_begun().unwrap_or(Outcome::Released));
+            return self.uncalled(self.not_begun().unwrap_or(Outcome::Released.into()));
         }
         if !self.queue.leases.holds(&self.claimed.lease) {
-            return self.uncalled(Outcome::Lost);
+            return self.uncalled(Report::Lost);
         }
         self.call(|| answers::send(stage, request), |limit| Outcome::retry(self.timed_out("sending", limit))).await
     }
@@ -139,12 +139,12 @@ impl Call {
         RequestError::new("timeout", message, true)
     }
 
-    /// The outcome of a request whose call must not begin.
-    fn not_begun(&self) -> Option<Outcome> {
+    /// The report on a request whose call must not begin.
+    fn not_begun(&self) -> Option<Report> {
         if self.stop.is_cancelled() {
-            Some(Outcome::Released)
+            Some(Outcome::Released.into())
         } else if !self.queue.leases.holds(&self.claimed.lease) {
-            Some(Outcome::Lost)
+            Some(Report::Lost)
         } else {
             None
         }
@@ -152,7 +152,7 @@ impl Call {
 
     /// Calls, and hedges as the policy allows: the first answer counts, and the other calls are dropped. A refusal counts
     /// when no other call is left that may succeed. A learned timeout takes a sample of the answer.
-    async fn call<F>(&self, call: impl Fn() -> F + Sync, timed_out: impl FnOnce(Duration) -> Outcome) -> Settle<Outcome>
+    async fn call<F>(&self, call: impl Fn() -> F + Sync, timed_out: impl FnOnce(Duration) -> Outcome) -> Settle<Report>
     where
         F: Future<Output = Result<Outcome, Outcome>> + Send,
     {
@@ -189,7 +189,7 @@ impl Call {
         if let Some(learned) = learned {
             match &called {
                 Ok(Ok(_)) => learned.end(|estimator| estimator.answered(took)),
-                Ok(Err(outcome)) if outcome.is_timeout() => learned.end(|estimator| estimator.timed_out(took)),
+                Ok(Err(outcome)) if is_timeout(outcome) => learned.end(|estimator| estimator.timed_out(took)),
                 // A limit shorter than the learned timeout is the request's, and no sample of the downstream.
                 Err(_) if learned.timeout <= longest => learned.end(|estimator| estimator.timed_out(limit)),
                 Ok(Err(_)) | Err(_) => drop(learned),
@@ -200,7 +200,8 @@ impl Call {
             outcome: match called {
                 Ok(Ok(outcome) | Err(outcome)) => outcome,
                 Err(_) => timed_out(limit),
-            },
+            }
+            .into(),
             took: Some(took),
             hedges: hedges.into_inner(),
         }

@@ -8,7 +8,7 @@ use super::outcome::{Unsettled, WithEffect, caught};
 use crate::{
     error::StoreError,
     request::Status,
-    store::{Moved, Settle, Store},
+    store::{Moved, Outcome, Settle, Store},
 };
 
 /// Settles receipts and writes the effects of those requests that moved, all or none.
@@ -23,6 +23,8 @@ pub(super) async fn settle(
 ) -> Result<Vec<Moved>, Unsettled> {
     let limit = store.time_limit / 2;
     let mut connection = store.connection().await?;
+    let receipt = |settle: &Settle<&WithEffect>| settle.with(Outcome::Receipt(settle.outcome.receipt.clone()));
+    let receipts: Vec<_> = outcomes.iter().map(receipt).collect();
     let mut of_effect = false;
     let mut culprit = None;
     let mut written = 0;
@@ -30,7 +32,7 @@ pub(super) async fn settle(
         let mut transaction = connection.get().begin().await.map_err(StoreError::from)?;
         // The database cancels before this process does: an abandoned statement would keep the messages locked.
         let effects = store.begin_effects(&mut transaction, limit * 3 / 4).await?;
-        let moved = store.settle_receipt_in(&mut transaction, queue, outcomes).await?;
+        let moved = store.settle_in(&mut transaction, queue, &receipts).await?;
         let ours: HashSet<_> =
             moved.iter().filter(|moved| moved.status != Status::Failure).map(|moved| moved.id).collect();
         of_effect = true;

@@ -53,10 +53,9 @@ impl Meter {
         self.hedges.increment(1);
     }
 
-    /// Counts settled outcomes, and those whose leases were lost.
-    pub(super) fn settled(&self, word: &str, outcomes: usize, moved: usize) {
-        self.settled[word].increment(moved as u64);
-        self.lost(outcomes.saturating_sub(moved));
+    /// Counts a settled outcome.
+    pub(super) fn settled(&self, word: &str) {
+        self.settled[word].increment(1);
     }
 
     pub(super) fn lost(&self, requests: usize) {

@@ -1,6 +1,6 @@
-//! The outcome of a stage's call, and the reason why it could not be settled.
+//! What comes of a stage's call, and the reason why it could not be settled.
 
-use std::{borrow::Borrow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 
@@ -8,65 +8,44 @@ use crate::{
     error::StoreError,
     request::{Request, RequestError},
     stage::{AnyEffect, Receipt},
-    store::{Lease, Retry, Snooze},
+    store::{Lease, Outcome},
 };
 
 /// The names of outcomes in metrics.
 pub(super) const WORDS: [&str; 7] = ["passed", "snoozed", "check_failed", "receipt", "retry", "rejected", "released"];
 
-/// The outcome of a call.
-pub(super) enum Outcome {
-    Passed,
-    Snooze(Snooze),
-    CheckFailed(RequestError),
-    Receipt(Receipt),
+/// What a call reports to its queue's settler.
+pub(super) enum Report {
+    Outcome(Outcome),
     Effect(WithEffect),
-    Retry(Retry),
-    Rejected(RequestError),
-    Released,
     /// Its lease ran out before the call began.
     Lost,
 }
 
-impl Outcome {
+impl Report {
     /// Its name in metrics, one of [`WORDS`].
     pub(super) const fn word(&self) -> &'static str {
         match self {
-            Self::Passed => "passed",
-            Self::Snooze(_) => "snoozed",
-            Self::CheckFailed(_) => "check_failed",
-            Self::Receipt(_) | Self::Effect(_) => "receipt",
-            Self::Retry(_) => "retry",
-            Self::Rejected(_) => "rejected",
-            Self::Released | Self::Lost => "released",
+            Self::Outcome(Outcome::Passed) => "passed",
+            Self::Outcome(Outcome::Snoozed(_)) => "snoozed",
+            Self::Outcome(Outcome::CheckFailed(_)) => "check_failed",
+            Self::Outcome(Outcome::Receipt(_)) | Self::Effect(_) => "receipt",
+            Self::Outcome(Outcome::Retry(_)) => "retry",
+            Self::Outcome(Outcome::Rejected(_)) => "rejected",
+            Self::Outcome(Outcome::Released) | Self::Lost => "released",
         }
     }
+}
 
-    /// Another check, when the policy allows it.
-    pub(super) fn snooze(after: Option<Duration>, error: Option<RequestError>) -> Self {
-        Self::Snooze(Snooze { after, error })
+impl From<Outcome> for Report {
+    fn from(outcome: Outcome) -> Self {
+        Self::Outcome(outcome)
     }
+}
 
-    /// Another attempt, when the policy allows it; the request may have left.
-    pub(super) fn retry(error: RequestError) -> Self {
-        Self::Retry(Retry { error, after: None, may_have_left: true })
-    }
-
-    /// Another attempt, after one that has not sent.
-    pub(super) fn unsent(error: RequestError) -> Self {
-        Self::Retry(Retry { error, after: None, may_have_left: false })
-    }
-
-    /// Whether the stage itself has timed out.
-    pub(super) fn is_timeout(&self) -> bool {
-        let error = match self {
-            Self::Retry(retry) => Some(&retry.error),
-            Self::Snooze(snooze) => snooze.error.as_ref(),
-            Self::CheckFailed(error) | Self::Rejected(error) => Some(error),
-            _ => None,
-        };
-        error.is_some_and(|error| error.code == "timeout")
-    }
+/// Whether the stage itself has timed out.
+pub(super) fn is_timeout(outcome: &Outcome) -> bool {
+    outcome.error().is_some_and(|error| error.code == "timeout")
 }
 
 /// A receipt that is settled only together with its effect.
@@ -74,12 +53,6 @@ pub(super) struct WithEffect {
     pub(super) receipt: Receipt,
     pub(super) stage: Arc<dyn AnyEffect>,
     pub(super) request: Box<Request>,
-}
-
-impl Borrow<Receipt> for &WithEffect {
-    fn borrow(&self) -> &Receipt {
-        &self.receipt
-    }
 }
 
 /// Why a batch was not settled.

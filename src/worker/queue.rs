@@ -18,7 +18,7 @@ use super::{
     calls::Call,
     leases::Leases,
     meter::Meter,
-    outcome::Outcome,
+    outcome::Report,
     settler::{self, Settler},
     shared::{ServedQueue, Shared, WorkerError},
 };
@@ -26,7 +26,7 @@ use crate::{
     error::{StoreError, warn_of},
     lock::lock,
     request::{Stage, Status},
-    store::{Claimed, Settle},
+    store::{Claimed, Outcome, Settle},
 };
 
 /// While a few slots are free, how long to wait for more before claiming for those few.
@@ -92,7 +92,7 @@ impl QueueWorker {
             if self.queue.stage == Stage::Readiness {
                 // A check has no effect: another worker may repeat it at once. A send needs its rescue.
                 for lease in running {
-                    let _ = outcomes.send(Settle::new(lease, Outcome::Released)).await;
+                    let _ = outcomes.send(Settle::new(lease, Outcome::Released.into())).await;
                 }
             }
         }
@@ -107,7 +107,7 @@ impl QueueWorker {
     async fn claim_until(
         &self,
         stop: &CancellationToken,
-        outcomes: &mpsc::Sender<Settle<Outcome>>,
+        outcomes: &mpsc::Sender<Settle<Report>>,
         calls: &mut JoinSet<()>,
     ) -> Result<(), WorkerError> {
         let options = &self.queue.shared.options;
@@ -172,7 +172,7 @@ impl QueueWorker {
 
     /// How many requests could be started now: waits until there is one, and a moment for more while some are being
     /// settled.
-    async fn room(&self, outcomes: &mpsc::Sender<Settle<Outcome>>) -> usize {
+    async fn room(&self, outcomes: &mpsc::Sender<Settle<Report>>) -> usize {
         let options = &self.queue.shared.options;
         let wanted = options.batch.min(options.concurrency.div_ceil(4));
         // Only this task takes permits, so a free one stays free.
@@ -216,7 +216,7 @@ impl QueueWorker {
         claimed: Vec<Claimed>,
         asked_at: Instant,
         stop: &CancellationToken,
-        outcomes: &mpsc::Sender<Settle<Outcome>>,
+        outcomes: &mpsc::Sender<Settle<Report>>,
         calls: &mut JoinSet<()>,
     ) {
         let Shared { timeouts, clock, .. } = &*self.queue.shared;

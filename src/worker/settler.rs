@@ -1,18 +1,22 @@
 //! Settles outcomes, those of a few milliseconds in one statement.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    batch::{self, Batch, Settled},
-    outcome::{Outcome, Unsettled},
+    batch::{self, Batch},
+    outcome::{Report, Unsettled},
     shared::ServedQueue,
 };
 use crate::{
     error::{StoreError, warn_of},
     request::Stage,
-    store::{Settle, Store},
+    store::{Moved, Settle, Store},
 };
 
 /// How long an outcome waits for others.
@@ -35,7 +39,7 @@ pub(super) struct Settler {
 
 impl Settler {
     /// Settles until every sender is gone.
-    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Settle<Outcome>>) {
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Settle<Report>>) {
         let batch = self.queue.shared.options.batch;
         let mut round = Vec::new();
         while reports.recv_many(&mut round, batch).await > 0 {
@@ -54,9 +58,9 @@ impl Settler {
         }
     }
 
-    async fn settle(&mut self, reports: &mut Vec<Settle<Outcome>>) {
+    async fn settle(&mut self, reports: &mut Vec<Settle<Report>>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
-        let lost = reports.iter().filter(|report| matches!(report.outcome, Outcome::Lost));
+        let lost = reports.iter().filter(|report| matches!(report.outcome, Report::Lost));
         self.queue.leases.meter.lost(lost.count());
         let mut batches = batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
@@ -77,9 +81,9 @@ impl Settler {
         loop {
             let began = Instant::now();
             let why = match batch::settle(batch, &self.queue.shared.store, &self.queue.name).await {
-                Ok(settled) => {
+                Ok(moved) => {
                     self.note_effects(batch, began.elapsed());
-                    self.report(batch, settled);
+                    self.report(batch, moved);
                     return Ok(());
                 }
                 Err(why) => why,
@@ -117,21 +121,27 @@ impl Settler {
     }
 
     /// Counts a settled batch, wakes workers for its requests, and announces their moves.
-    fn report(&self, batch: &Batch, Settled { moved, wake }: Settled) {
+    fn report(&self, batch: &Batch, moved: Vec<Moved>) {
         let ServedQueue { shared, name, .. } = &*self.queue;
         let meter = &self.queue.leases.meter;
-        meter.settled(batch[0].outcome.word(), batch.len(), moved.len());
+        let mut ids: HashSet<_> = moved.iter().map(|moved| moved.id.0).collect();
+        for settle in batch {
+            if ids.remove(&settle.lease.id) {
+                meter.settled(settle.outcome.word());
+            }
+        }
         if moved.len() < batch.len() {
             // Other workers hold these requests now, or they were cancelled.
             let lost = batch.len() - moved.len();
+            meter.lost(lost);
             tracing::debug!(queue.name = name, lost, "outcomes of lost leases were dropped");
         }
-        for queue in wake {
+        shared.announcer.note(moved.iter().map(|moved| (moved.id, moved.status)));
+        for queue in moved.into_iter().filter_map(|moved| moved.wakes).collect::<BTreeSet<_>>() {
             shared.wakeups.wake_queue(&queue);
             // The receiver outlives this settler.
             let _ = self.wakes.send(queue);
         }
-        shared.announcer.note(moved.iter().map(|moved| (moved.id, moved.status)));
         // An ended check frees a place of its queue's concurrency limit.
         if self.queue.stage == Stage::Readiness {
             shared.wakeups.wake_queue(name);

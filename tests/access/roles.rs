@@ -87,6 +87,11 @@ async fn one(session: &mut PgConnection, function: &str, queue: &str) -> Vec<Cla
     claims
 }
 
+/// An outcome without an error, as a row.
+fn outcome_of(word: &str, reference: &str) -> String {
+    format!("row('{word}', null, null, null, {reference}, null, null, null)::tidegate.call_outcome")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let database = TestDatabase::unlimited().await;
@@ -96,24 +101,17 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let mut worker = login(&database, "worker").await;
 
     run(&mut worker, "select tidegate.worker_seen('w', '{tx}', '{tx}'); select tidegate.wake('tx'); select tidegate.claim_wait_ms('tx')").await;
-    for settle in ["settle_passed({})", "settle_snooze({})", "settle_failed({}, null)"] {
+    for outcome in ["passed", "snoozed", "rejected"] {
         let claims = leases(&one(&mut worker, "claim_readiness", "readiness").await);
         assert_eq!(column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')")).await.len(), 1);
-        assert_eq!(
-            column(&mut worker, &format!("select * from tidegate.{}", settle.replace("{}", &claims))).await.len(),
-            1,
-            "{settle}"
-        );
+        let settle = format!("select * from tidegate.settle({claims}, array[{}])", outcome_of(outcome, "null"));
+        assert_eq!(column(&mut worker, &settle).await.len(), 1, "{outcome}");
     }
-    for settle in
-        ["settle_receipt({}, array['r'])", "settle_retry({}, null)", "settle_rejected({}, null)", "release({})"]
-    {
+    for outcome in ["receipt", "retry", "rejected", "released"] {
         let claims = leases(&one(&mut worker, "claim_tx", "tx").await);
-        assert_eq!(
-            column(&mut worker, &format!("select * from tidegate.{}", settle.replace("{}", &claims))).await.len(),
-            1,
-            "{settle}"
-        );
+        let reference = if outcome == "receipt" { "'r'" } else { "null" };
+        let settle = format!("select * from tidegate.settle({claims}, array[{}])", outcome_of(outcome, reference));
+        assert_eq!(column(&mut worker, &settle).await.len(), 1, "{outcome}");
     }
     assert_eq!(value(&mut worker, "select outcome from tidegate.respond('{}', reference => 'r')").await, "completed");
     run(&mut worker, "call tidegate.maintain()").await;
@@ -174,9 +172,7 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
     for call in [
         "claim_tx('tx', 'w', 1, '30 s')",
         "claim_readiness('readiness', 'w', 1, '30 s')",
-        "settle_receipt('{}')",
-        "settle_passed('{}')",
-        "release('{}')",
+        "settle('{}', '{}')",
         "extend('{}', '30 s')",
         "recover()",
         "fail_internal('{}')",
@@ -256,7 +252,7 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
         "cancel(gen_random_uuid())",
         "respond('{}')",
         "claim_tx('tx', 'w', 1, '30 s')",
-        "settle_receipt('{}')",
+        "settle('{}', '{}')",
         "expire_by_deadline()",
         "fold_counts()",
         "worker_seen('w', '{}', '{}')",
@@ -294,7 +290,8 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
     .await;
     let id = value(&mut admin, "select id from tidegate.submit('own', '{}')").await;
     let checks = leases(&one(&mut admin, "claim_readiness", "own_checks").await);
-    run(&mut admin, &format!("select tidegate.settle_passed({checks})")).await;
+    let passed = outcome_of("passed", "null");
+    run(&mut admin, &format!("select tidegate.settle({checks}, array[{passed}])")).await;
     one(&mut admin, "claim_tx", "own_tx").await;
     assert_eq!(value(&mut admin, "select reset from tidegate.recover(reset_all => true, force => true)").await, "1");
     run(&mut admin, "select tidegate.pause('own_tx'); select tidegate.pause(paused => false); select tidegate.remove_stray_messages('own_tx')").await;

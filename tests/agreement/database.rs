@@ -206,26 +206,30 @@ impl Database {
                     self.lease_for()
                 )
             }
-            Command::Settle { check, picks, .. } => self.settle(Queue::Readiness, &of_check(*check, picks), picks),
-            Command::Report { sent, picks, .. } => {
-                let settle = match sent {
-                    Sent::Receipt { reference, answered } => self.receipt(*reference, *answered, picks),
-                    Sent::Rejected => {
-                        format!("settle_rejected($leases, {})", errors(Some("no"), picks))
-                    }
-                    Sent::Retry { wait, code, left } => {
-                        let left = left.map_or("null".to_owned(), |left| left.to_string());
-                        format!(
-                            "settle_retry($leases, {}, {}, array_fill({left}::boolean, array[{}]))",
-                            errors(Some(code), picks),
-                            after(*wait, picks),
-                            picks.len()
-                        )
+            Command::Settle { check, picks, .. } => {
+                let outcome = match check {
+                    Check::Passed => outcome("passed", None, Wait::AsThePolicySays, None, "null", "null"),
+                    Check::Failed => outcome("rejected", None, Wait::AsThePolicySays, None, "null", "null"),
+                    Check::Snooze { wait, code } => {
+                        let word = if code.is_some() { "retry" } else { "snoozed" };
+                        outcome(word, *code, *wait, None, "null", "null")
                     }
                 };
-                self.settle(Queue::Tx, &settle, picks)
+                self.settle(Queue::Readiness, picks, |_| outcome.clone())
             }
-            Command::Release { queue, picks, .. } => self.settle(*queue, "release($leases)", picks),
+            Command::Report { sent, picks, .. } => self.settle(Queue::Tx, picks, |request| match sent {
+                Sent::Receipt { reference, answered } => {
+                    let reference = if *reference { self.reference(request) } else { "null".to_owned() };
+                    let response = if *answered { "'{}'" } else { "null" };
+                    outcome("receipt", None, Wait::AsThePolicySays, None, &reference, response)
+                }
+                Sent::Rejected => outcome("rejected", Some("no"), Wait::AsThePolicySays, None, "null", "null"),
+                Sent::Retry { wait, code, left } => outcome("retry", Some(code), *wait, *left, "null", "null"),
+            }),
+            Command::Release { queue, picks, .. } => {
+                let released = outcome("released", None, Wait::AsThePolicySays, None, "null", "null");
+                self.settle(*queue, picks, |_| released.clone())
+            }
             Command::Extend { queue, picks, .. } => format!(
                 "select count(*)::text from tidegate.extend({}, {})",
                 self.leases(*queue, picks),
@@ -348,25 +352,15 @@ impl Database {
         }
     }
 
-    fn settle(&self, queue: Queue, settle: &str, picks: &[Pick]) -> String {
+    /// A settle of these leases, each with the outcome for its request.
+    fn settle(&self, queue: Queue, picks: &[Pick], outcome: impl Fn(&str) -> String) -> String {
+        let all = &self.leases[queue as usize];
+        let outcomes: Vec<_> = picks.iter().map(|pick| outcome(&all[all.len() - 1 - pick.back].0)).collect();
         format!(
-            "select s.id, s.req_status from tidegate.{} as s",
-            settle.replace("$leases", &self.leases(queue, picks))
+            "select s.id, s.req_status from tidegate.settle({}, array[{}]::tidegate.call_outcome[]) as s",
+            self.leases(queue, picks),
+            outcomes.join(", ")
         )
-    }
-
-    fn receipt(&self, reference: bool, answered: bool, picks: &[Pick]) -> String {
-        let all = &self.leases[Queue::Tx as usize];
-        let references: Vec<_> = picks
-            .iter()
-            .map(|pick| {
-                let (request, _) = &all[all.len() - 1 - pick.back];
-                if reference { self.reference(request) } else { "null".to_owned() }
-            })
-            .collect();
-        let responses =
-            if answered { format!("array_fill('{{}}'::jsonb, array[{}])", picks.len()) } else { "null".to_owned() };
-        format!("settle_receipt($leases, array[{}]::text[], {responses})", references.join(", "))
     }
 
     /// The whole state, in the form of [`super::model::Model::describe`].
@@ -395,27 +389,14 @@ fn ids(ids: &[Uuid]) -> String {
     format!("array[{}]::uuid[]", ids.join(", "))
 }
 
-/// As many of the same error as there are leases.
-fn errors(code: Option<&str>, picks: &[Pick]) -> String {
+/// An outcome, as a row.
+fn outcome(word: &str, code: Option<&str>, wait: Wait, left: Option<bool>, reference: &str, response: &str) -> String {
     let error = code.map_or("null".to_owned(), |code| format!("'{{\"code\": \"{code}\", \"message\": \"so\"}}'"));
-    format!("array_fill({error}::jsonb, array[{}])", picks.len())
-}
-
-fn after(wait: Wait, picks: &[Pick]) -> String {
-    let interval = match wait {
+    let after = match wait {
         Wait::None => "'0'",
         Wait::AsThePolicySays => "null",
         Wait::TooLong => "'2 hours'",
     };
-    format!("array_fill({interval}::interval, array[{}])", picks.len())
-}
-
-fn of_check(check: Check, picks: &[Pick]) -> String {
-    match check {
-        Check::Passed => "settle_passed($leases)".to_owned(),
-        Check::Failed => format!("settle_failed($leases, {})", errors(None, picks)),
-        Check::Snooze { wait, code } => {
-            format!("settle_snooze($leases, {}, {})", after(wait, picks), errors(code, picks))
-        }
-    }
+    let left = left.map_or("null".to_owned(), |left| left.to_string());
+    format!("row('{word}', {error}, {after}, {left}, {reference}, {response}, null, null)")
 }

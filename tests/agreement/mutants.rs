@@ -200,7 +200,7 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a release that keeps its attempt",
         changes: &[(
-            "release",
+            "settle_released",
             "tx_attempt = r.tx_attempt - (h.to_status = 'processing' and r.tx_attempt > 0)::integer",
             "tx_attempt = r.tx_attempt",
         )],

@@ -302,11 +302,11 @@ async fn a_send_that_was_given_back_or_had_not_left_is_no_second_one() {
         .await;
     database.submit("direct").await;
     let claims = database.claim_tx(1).await;
-    database.execute(&format!("select tidegate.release({})", leases(&claims))).await;
+    database.execute(&format!("select tidegate_internal.settle_released({})", leases(&claims))).await;
     let claims = database.claim_tx(1).await;
     database
         .execute(&format!(
-            r#"select tidegate.settle_retry({}, array['{{"code": "connect"}}']::jsonb[], array[interval '0'], array[false])"#,
+            r#"select tidegate_internal.settle_retry({}, array['{{"code": "connect"}}']::jsonb[], array[interval '0'], array[false])"#,
             leases(&claims)
         ))
         .await;

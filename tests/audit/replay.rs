@@ -40,7 +40,7 @@ async fn sound(database: &TestDatabase, id: Uuid) {
 async fn send(database: &TestDatabase, settle: &str, more: &str) -> Uuid {
     let claims = database.claim_tx(1).await;
     assert_eq!(claims.len(), 1);
-    database.execute(&format!("select tidegate.{settle}({}{more})", leases(&claims))).await;
+    database.execute(&format!("select tidegate_internal.{settle}({}{more})", leases(&claims))).await;
     claims[0].id
 }
 
@@ -56,7 +56,7 @@ async fn eventful(database: &TestDatabase) -> Uuid {
     database.execute(AT_ONCE).await;
     database.submit("direct").await;
     send(database, "settle_retry", BUSY).await;
-    send(database, "release", "").await;
+    send(database, "settle_released", "").await;
     database.claim_tx(1).await;
     database.execute("select tidegate.recover(reset_all => true, force => true)").await;
     send(database, "settle_receipt", ANSWERED).await

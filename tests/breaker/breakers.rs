@@ -232,7 +232,7 @@ async fn probes_that_come_to_nothing_leave_their_place_to_others() {
     tripped(&database, &mut session).await;
     let_time_pass(&database).await;
     let probes = session.claim("tx", 9).await;
-    session.execute(&settle("release", &probes[..1], "")).await;
+    session.execute(&settle("settle_released", &probes[..1], "")).await;
     assert_eq!(state(&database).await, "half_open 1 0");
     assert_eq!(session.claim("tx", 9).await.len(), 1);
 

@@ -139,7 +139,9 @@ async fn a_lost_check_is_handed_out_again_and_its_old_holder_settles_nothing() {
     let second = session.claim("readiness", 1).await;
 
     assert_eq!((second[0].id, second[0].attempt), (id, 2));
-    for (function, more) in [("settle_passed", ""), ("settle_snooze", ""), ("settle_failed", "null"), ("release", "")] {
+    for (function, more) in
+        [("settle_passed", ""), ("settle_snooze", ""), ("settle_failed", "null"), ("settle_released", "")]
+    {
         assert!(session.texts(&settle(function, &first, more)).await.is_empty(), "{function}");
     }
     assert_eq!(history(&database, id).await, "submitted");

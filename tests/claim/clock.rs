@@ -38,7 +38,7 @@ async fn a_hold_beyond_its_lease_counts_as_none_and_comes_back_by_the_rescan() {
         assert_eq!(database.number(&format!("tidegate.claim_wait_ms('{queue}')")).await, 0);
         let second = claim().await;
         assert_eq!(second[0].id, first[0].id);
-        let stale = format!("select r.id::text from tidegate.release({}) as r", leases(&first));
+        let stale = format!("select r.id::text from tidegate_internal.settle_released({}) as r", leases(&first));
         assert_eq!(database.column(&stale).await, NO_ROWS);
         assert_eq!(violations(&mut database.session().await).await, NO_ROWS);
     }

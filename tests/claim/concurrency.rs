@@ -56,7 +56,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
                     }
                     most = most.max(held.len());
                     if round % 3 == 0 && !held.is_empty() {
-                        session.texts(&settle("release", &held, "")).await;
+                        session.texts(&settle("settle_released", &held, "")).await;
                     } else if round % 5 == 0 && !held.is_empty() {
                         session.texts(&format!("select tidegate.extend({}, '30 s')", leases(&held))).await;
                         done += session.texts(&settle("settle_passed", &held, "")).await.len();
@@ -100,7 +100,7 @@ async fn a_slot_comes_back_with_its_settle_and_with_its_lease() {
         ("settle_failed", "null"),
         // Backing off takes no slot.
         ("settle_snooze", "array[interval '1 hour', '1 hour']"),
-        ("release", ""),
+        ("settle_released", ""),
     ] {
         let held = session.claim("readiness", 5).await;
         assert_eq!(held.len(), 2, "before {outcome}");

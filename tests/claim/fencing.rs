@@ -11,17 +11,17 @@ use crate::support::{
 
 /// Every function that takes leases, by the stage whose requests it settles.
 const READINESS: [&str; 5] = [
-    "tidegate.settle_passed({})",
-    "tidegate.settle_snooze({})",
-    "tidegate.settle_failed({}, null)",
-    "tidegate.release({})",
+    "tidegate_internal.settle_passed({})",
+    "tidegate_internal.settle_snooze({})",
+    "tidegate_internal.settle_failed({}, null)",
+    "tidegate_internal.settle_released({})",
     "tidegate.extend({}, '30 s')",
 ];
 const TX: [&str; 5] = [
-    "tidegate.settle_receipt({}, null, array['{}'::jsonb])",
-    "tidegate.settle_retry({}, null)",
-    "tidegate.settle_rejected({}, null)",
-    "tidegate.release({})",
+    "tidegate_internal.settle_receipt({}, null, array['{}'::jsonb])",
+    "tidegate_internal.settle_retry({}, null)",
+    "tidegate_internal.settle_rejected({}, null)",
+    "tidegate_internal.settle_released({})",
     "tidegate.extend({}, '30 s')",
 ];
 

@@ -29,7 +29,7 @@ fn ids(held: &[Held]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settle_waits_until_the_transaction_that_holds_its_lease_ends() {
     for (settles, commits) in
-        [("settle_receipt", true), ("settle_receipt", false), ("settle_retry", true), ("release", true)]
+        [("settle_receipt", true), ("settle_receipt", false), ("settle_retry", true), ("settle_released", true)]
     {
         let database = TestDatabase::unlimited().await;
         let (id, held) = in_flight(&database).await;

@@ -131,9 +131,9 @@ impl Stress {
             let part: Vec<String> = leases.drain(..size.min(leases.len())).collect();
             session.execute("begin").await?;
             match random.random_range(0..100) {
-                0..6 => back(session, "release($1::text[]::tidegate.lease[])", &part).await?,
+                0..6 => back(session, "tidegate_internal.settle_released($1::text[]::tidegate.lease[])", &part).await?,
                 6..12 => {
-                    let retry = "settle_retry($1::text[]::tidegate.lease[], null,
+                    let retry = "tidegate_internal.settle_retry($1::text[]::tidegate.lease[], null,
                                    array_fill(interval '0', array[cardinality($1)]))";
                     back(session, retry, &part).await?;
                 }
@@ -147,7 +147,7 @@ impl Stress {
     async fn settle(&self, session: &mut PgConnection, leases: &[String], name: &str) -> Result<(), sqlx::Error> {
         let moved: i64 = sqlx::query_scalar(
             "select count(*)
-             from tidegate.settle_receipt(
+             from tidegate_internal.settle_receipt(
                $1::text[]::tidegate.lease[], null, array_fill(to_jsonb($2::text), array[cardinality($1)])
              )",
         )
@@ -217,7 +217,7 @@ impl Stress {
 }
 
 async fn back(session: &mut PgConnection, function: &str, leases: &[String]) -> Result<(), sqlx::Error> {
-    let sql = format!("select count(*) from tidegate.{function}");
+    let sql = format!("select count(*) from {function}");
     sqlx::query(&sql).bind(leases).execute(session).await?;
     Ok(())
 }
@@ -301,7 +301,7 @@ async fn without_the_fence_the_same_stress_finds_answers_of_others() {
                  'r.lease = l.token', 'r.lease is not null'
                );
                execute replace(
-                 pg_get_functiondef('tidegate.settle_receipt'::regproc),
+                 pg_get_functiondef('tidegate_internal.settle_receipt'::regproc),
                  'r.lease = h.token', 'r.lease is not null'
                );
              end;
@@ -369,7 +369,7 @@ async fn a_leased_request_returns_to_a_queue_that_was_made_again() {
     session.execute("select pgmq.drop_queue('tx'); select pgmq.create('tx')").await;
     submit_many(&database, "direct", 3).await;
 
-    session.texts(&settle("release", &held[..1], "")).await;
+    session.texts(&settle("settle_released", &held[..1], "")).await;
     expire_leases(&database, "tx").await;
     assert_eq!(session.claim("tx", 1).await.len(), 1);
 

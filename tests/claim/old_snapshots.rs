@@ -26,7 +26,7 @@ async fn claim_cost(session: &mut Session, batch: i32) -> u64 {
 async fn settle_all_but(session: &mut Session, spared: i64) {
     session
         .texts(&format!(
-            "select count(*) from tidegate.settle_receipt(
+            "select count(*) from tidegate_internal.settle_receipt(
                array(select row('tx', l.token, l.id)::tidegate.lease
                      from tidegate.leased_request as l where l.msg_id <> {spared}),
                null, array_fill('{{}}'::jsonb, array[{BATCH}]))"
@@ -91,7 +91,7 @@ async fn claims_cost_the_same_however_many_have_ended_since_the_snapshot() {
       begin
         for i in 1 .. {ends} loop
           v_leases := array(select c.lease from tidegate.claim_tx('tx', 'w', 1, '10 milliseconds') as c);
-          perform from tidegate.settle_receipt(v_leases);
+          perform from tidegate_internal.settle_receipt(v_leases);
           commit;
         end loop;
       end $$"

@@ -230,7 +230,7 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     let retried = database.submit("direct").await;
     database
         .execute(
-            r#"select tidegate.settle_retry(array[c.lease], array['{"code": "http_503", "message": "busy"}'::jsonb])
+            r#"select tidegate_internal.settle_retry(array[c.lease], array['{"code": "http_503", "message": "busy"}'::jsonb])
                from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#,
         )
         .await;

@@ -51,7 +51,7 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
         column(
             &mut session,
             &format!(
-                "select row(s.req_status, s.queue, s.wake)::text from tidegate.settle_passed({}) as s",
+                "select row(s.req_status, s.queue, s.wake)::text from tidegate_internal.settle_passed({}) as s",
                 leases(&checks)
             )
         )
@@ -62,7 +62,10 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
     assert_eq!(
         column(
             &mut session,
-            &format!("select s.req_status::text from tidegate.settle_receipt({}, array['r']) as s", leases(&sends))
+            &format!(
+                "select s.req_status::text from tidegate_internal.settle_receipt({}, array['r']) as s",
+                leases(&sends)
+            )
         )
         .await,
         ["receipt_received"]
@@ -137,11 +140,11 @@ async fn live_requests_keep_flow_and_queue_when_their_kind_is_pointed_elsewhere(
     .await;
     let checks = database.claim_readiness(5).await;
     assert_eq!(checks.len(), 1, "it waits where it was put");
-    run(&mut session, &format!("select tidegate.settle_passed({})", leases(&checks))).await;
+    run(&mut session, &format!("select tidegate_internal.settle_passed({})", leases(&checks))).await;
     let sends = claim(&mut session, "claim_tx", "other_tx", "w", 5).await;
     assert_eq!(sends.len(), 1, "and goes on where its kind points now");
     run(&mut session, "update tidegate.kind set flow = 'direct', readiness_queue = null, response_threshold = 1 where name = 'public_decrypt'").await;
-    run(&mut session, &format!("select tidegate.settle_receipt({}, array['r'])", leases(&sends))).await;
+    run(&mut session, &format!("select tidegate_internal.settle_receipt({}, array['r'])", leases(&sends))).await;
     assert_eq!(value(&mut session, "select outcome from tidegate.respond('1', reference => 'r')").await, "completed");
     assert_eq!(history_violations(&mut session).await, NO_ROWS);
 }

@@ -17,7 +17,7 @@ async fn narrow_store(database: &TestDatabase) -> Store {
 
 /// Sessions of stores.
 const SESSIONS: &str = "select count(*) from pg_stat_activity
-    where datname = current_database() and query like '-- $1 kind, $2 payload%'";
+    where datname = current_database() and query like '-- submit: %'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_callers_share_few_connections_and_so_do_transactions() {

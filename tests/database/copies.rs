@@ -42,7 +42,7 @@ async fn database() -> TestDatabase {
             "select from tidegate.claim_tx('tx', 'lost', 1, '1 minute');
              update tidegate.outcome set search_at = tidegate.clock();
              select from tidegate.submit('direct', '4');
-             select from tidegate.settle_receipt(array(
+             select from tidegate_internal.settle_receipt(array(
                select c.lease from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c
              ));
              update tidegate.awaiting_response set ask_at = tidegate.clock();

@@ -237,10 +237,10 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_d
         let at_once = "array_fill(interval '0', array[2])";
         let statement = match act {
             "settle_snooze" => {
-                format!("select count(*) from tidegate.settle_snooze({}, {at_once}, {errors})", leases(&held))
+                format!("select count(*) from tidegate_internal.settle_snooze({}, {at_once}, {errors})", leases(&held))
             }
             "settle_retry" => format!(
-                "select count(*) from tidegate.settle_retry({}, {errors}, {at_once}, array[false, true])",
+                "select count(*) from tidegate_internal.settle_retry({}, {errors}, {at_once}, array[false, true])",
                 leases(&held)
             ),
             _ => {

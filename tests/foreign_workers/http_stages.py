@@ -10,7 +10,7 @@ import logging
 import os
 from datetime import datetime, timezone
 
-from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
+from tidegate_worker import Context, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker
 from tidegate_worker import dumps, loads
 
 OPTIONS = json.loads(os.environ["OPTIONS"])
@@ -47,7 +47,7 @@ def is_final(status: int) -> bool:
     return 400 <= status < 500 and status not in (408, 409, 425, 429)
 
 
-async def check(payload: Json, context: Context) -> Passed | Snooze | Retry | Failed:
+async def check(payload: Json, context: Context) -> Passed | Snooze | Retry | Rejected:
     try:
         status, after, _ = await call("POST", f"/check/{context.kind}", payload, context)
     except OSError as error:
@@ -55,7 +55,7 @@ async def check(payload: Json, context: Context) -> Passed | Snooze | Retry | Fa
     if status < 300:
         return Passed()
     if is_final(status):
-        return Failed("not_possible", f"the service answered {status}")
+        return Rejected("not_possible", f"the service answered {status}")
     return Retry(f"http_{status}", f"the service answered {status}", after) if status >= 500 else Snooze(after)
 
 

@@ -39,8 +39,8 @@ const check: Check = async (payload, context) => {
     const { status, retryAfter } = await call("POST", `/check/${context.kind}`, payload, context);
     const message = `the service answered ${status}`;
     if (status < 300) return { outcome: "passed" };
-    if (isFinal(status)) return { outcome: "failed", code: "not_possible", message };
-    if (status < 500) return { outcome: "snooze", ...retryAfter };
+    if (isFinal(status)) return { outcome: "rejected", code: "not_possible", message };
+    if (status < 500) return { outcome: "snoozed", ...retryAfter };
     return { outcome: "retry", code: `http_${status}`, message, ...retryAfter };
   } catch (error) {
     context.signal.throwIfAborted();

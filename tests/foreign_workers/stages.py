@@ -7,10 +7,10 @@ import os
 import time
 from typing import Any
 
-from tidegate_worker import Context, Failed, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker, dumps, loads
+from tidegate_worker import Context, Json, Never, Passed, Receipt, Rejected, Retry, Snooze, Worker, dumps, loads
 
 OUTCOMES = {
-    "passed": Passed, "snooze": Snooze, "failed": Failed, "receipt": Receipt, "rejected": Rejected, "retry": Retry,
+    "passed": Passed, "snoozed": Snooze, "receipt": Receipt, "rejected": Rejected, "retry": Retry,
     "never": Never,
 }  # fmt: skip
 OPTIONS = json.loads(os.environ["OPTIONS"])
@@ -33,8 +33,8 @@ async def ask(step: str, payload: Json, context: Context) -> Any:
     return OUTCOMES[outcome](**answer) if outcome else None
 
 
-async def check(payload: Json, context: Context) -> Passed | Snooze | Retry | Failed:
-    outcome: Passed | Snooze | Retry | Failed = await ask("check", payload, context)
+async def check(payload: Json, context: Context) -> Passed | Snooze | Retry | Rejected:
+    outcome: Passed | Snooze | Retry | Rejected = await ask("check", payload, context)
     return outcome
 
 

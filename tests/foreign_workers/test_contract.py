@@ -53,7 +53,7 @@ def test_a_refusal_ends_the_request_with_its_error(
     start(language)
     checked, sent = server.submit("public_decrypt"), server.submit("direct")
     error = {"code": "no_such_handle", "message": "0x01 is unknown", "retryable": True}
-    downstream.next(checked, "check").answer("failed", **error)
+    downstream.next(checked, "check").answer("rejected", **error)
     # A NUL cannot be stored, and costs nothing but itself.
     downstream.next(sent, "send").answer("rejected", code="bad\0address", message="0x06 takes nothing")
     request = server.becomes(checked, "failure")
@@ -69,7 +69,7 @@ def test_a_snoozed_check_is_made_again_and_uses_no_attempt(
     start(language)
     id = server.submit("public_decrypt")
     first = downstream.next(id, "check")
-    first.answer("snooze", after=0.5)
+    first.answer("snoozed", after=0.5)
     again = downstream.next(id, "check")
     assert again.at - first.at >= 0.5
     again.answer("retry", code="http_503", message="later", after=0)
@@ -77,7 +77,7 @@ def test_a_snoozed_check_is_made_again_and_uses_no_attempt(
     assert (again.attempt, last.attempt) == (2, 3)
     request = server.request(id)
     assert (request["readiness_attempt"], request["readiness_waits"]) == (3, 1)
-    last.answer("failed", code="enough", message="enough")
+    last.answer("rejected", code="enough", message="enough")
     server.becomes(id, "failure")
 
 
@@ -346,7 +346,7 @@ def test_after_the_grace_other_workers_get_the_calls_at_once(
     # A check has no effect, and its attempt does not count. A send may have left: its rescue searches for the receipt.
     check, find = downstream.next(checked, "check", 5), downstream.next(sent, "find", 5)
     assert (check.attempt, find.attempt) == (1, 2)
-    check.answer("failed", code="enough", message="enough")
+    check.answer("rejected", code="enough", message="enough")
     find.answer("receipt", response=1)
     server.becomes(checked, "failure")
     server.becomes(sent, "completed")

@@ -50,7 +50,7 @@ async fn serve(session: &mut Session, count: usize) {
 }
 
 async fn settle(session: &mut Session, held: &[crate::support::race::Held]) {
-    session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(held))).await;
+    session.texts(&format!("select id from tidegate_internal.settle_rejected({}, null)", leases(held))).await;
 }
 
 fn batch(kind: &str, count: usize) -> String {
@@ -318,7 +318,7 @@ async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() 
     assert_eq!(outcomes(&mut session, &batch("direct", 29)).await, ["accepted"; 29]);
     assert_eq!(outcomes(&mut session, &batch("public_decrypt", 29)).await, ["accepted"; 29]);
     let held = session.claim("readiness", 5).await;
-    session.texts(&format!("select id from tidegate.settle_passed({})", leases(&held))).await;
+    session.texts(&format!("select id from tidegate_internal.settle_passed({})", leases(&held))).await;
     // Admission `accepted` is never refused, so beyond the mark.
     assert_eq!(session.text(STATE).await, "too_many_requests 34 1");
     for kind in ["public_decrypt", "direct"] {
@@ -433,7 +433,7 @@ async fn a_closing_that_commits_late_opens_again_at_the_depth_of_then() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_given_back_whose_claim_was_deleted_by_hand_takes_its_room_again() {
-    for back in ["tidegate.release(LEASES)", "tidegate.settle_retry(LEASES, null, null)"] {
+    for back in ["tidegate_internal.settle_released(LEASES)", "tidegate_internal.settle_retry(LEASES, null, null)"] {
         let database = stage().await;
         let mut session = Session::open(&database).await;
         assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
@@ -578,7 +578,7 @@ async fn a_settle_that_fills_a_closed_queue_delays_no_submission() {
     outcomes(&mut session, &batch("direct", 30)).await;
     let held = session.claim("readiness", 1).await;
     session.execute("begin").await;
-    session.texts(&format!("select id from tidegate.settle_passed({})", leases(&held))).await;
+    session.texts(&format!("select id from tidegate_internal.settle_passed({})", leases(&held))).await;
     assert_eq!(
         session
             .text("select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and pid = pg_backend_pid()")

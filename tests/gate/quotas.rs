@@ -143,7 +143,10 @@ async fn every_way_out_of_the_queues_is_counted() {
     session.execute(at_once).await;
     let held = session.claim("tx", 2).await;
     session
-        .texts(&format!("select tidegate.settle_retry({}, null, array_fill(interval '0', array[2]))", leases(&held)))
+        .texts(&format!(
+            "select tidegate_internal.settle_retry({}, null, array_fill(interval '0', array[2]))",
+            leases(&held)
+        ))
         .await;
     sound_but_strays(&mut session, "attempts_exhausted").await;
     session.claim("tx", 2).await;
@@ -284,7 +287,7 @@ async fn concurrent_submitters_never_exceed_a_quota() {
             }
             let held = session.claim("tx", 2).await;
             served += held.len();
-            session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(&held))).await;
+            session.texts(&format!("select id from tidegate_internal.settle_rejected({}, null)", leases(&held))).await;
         }
         done.store(true, Ordering::Relaxed);
         served

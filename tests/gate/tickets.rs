@@ -128,7 +128,7 @@ impl Stress {
                     session.execute("begin").await?;
                 }
                 if random.random_bool(0.9) {
-                    let settle = "select count(*) from tidegate.settle_receipt($1::text[]::tidegate.lease[])";
+                    let settle = "select count(*) from tidegate_internal.settle_receipt($1::text[]::tidegate.lease[])";
                     sqlx::query(settle).bind(&leases).execute(&mut *session).await?;
                 }
             }
@@ -344,7 +344,7 @@ async fn with_thirty_open_draws_the_gate_admits_the_remaining_room() {
             .texts(
                 "select count(*)
                  from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 100, '1 minute') as c) as c
-                 cross join lateral tidegate.settle_receipt(c.leases) as s",
+                 cross join lateral tidegate_internal.settle_receipt(c.leases) as s",
             )
             .await;
     }
@@ -373,7 +373,7 @@ async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_t
             .texts(
                 "select count(*)
                  from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 1000, '1 minute') as c) as c
-                 cross join lateral tidegate.settle_receipt(c.leases) as s",
+                 cross join lateral tidegate_internal.settle_receipt(c.leases) as s",
             )
             .await;
     }
@@ -426,7 +426,7 @@ async fn messages_that_are_put_back_take_the_room_of_new_ones() {
         .texts(
             "select count(*)
              from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 60, '1 minute') as c) as c
-             cross join lateral tidegate.settle_receipt(c.leases) as s",
+             cross join lateral tidegate_internal.settle_receipt(c.leases) as s",
         )
         .await;
     assert_eq!(session.texts(fill).await.len(), 20);
@@ -464,7 +464,7 @@ async fn a_transaction_that_removes_messages_and_takes_it_back_leaves_the_gate_s
         .texts(
             "select count(*)
              from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 60, '1 minute') as c) as c
-             cross join lateral tidegate.settle_receipt(c.leases) as s",
+             cross join lateral tidegate_internal.settle_receipt(c.leases) as s",
         )
         .await;
     // It finds room for one: the message that it has removed may come back.

@@ -53,20 +53,38 @@ pub(super) const SOURCES: [&str; 8] = [
 /// The packages that are Tidegate itself, lowest first: each depends on those before it only.
 pub(super) const PACKAGES: [&str; 3] = ["src", "node/src", "program/src"];
 
-#[test]
-fn every_sql_file_is_applied_or_asked() {
-    let applied: BTreeSet<_> = schema::sql_files().into_iter().map(|(path, _)| format!("sql/{path}")).collect();
-    let rust: String = files("src", "rs").into_iter().map(|(_, text)| text).collect();
+/// The statements of Rust: the module of the store, the name, the text.
+fn queries() -> Vec<(String, String, String)> {
+    let files = files("sql/queries", "sql").into_iter().map(|(name, text)| {
+        let module = Path::new(&name).file_stem().unwrap().to_string_lossy().into_owned();
+        (module, text)
+    });
+    let statements = files.flat_map(|(module, text)| {
+        let statements = text.trim_end().split("\n\n").map(str::to_owned).collect::<Vec<_>>();
+        statements.into_iter().map(move |statement| (module.clone(), statement))
+    });
+    let named = statements.map(|(module, statement)| {
+        let name = statement.strip_prefix("-- ").and_then(|rest| rest.split([':', '\n']).next());
+        let name = name.unwrap_or_else(|| panic!("in {module}: {statement} has no name")).to_owned();
+        (module, name, statement)
+    });
+    named.collect()
+}
 
-    for (name, _) in files("sql", "sql") {
-        let used = match name.strip_prefix("sql/queries/") {
-            Some(query) => {
-                rust.contains(&format!("\"{query}\"(")) || rust.contains(&format!("statement!(\"{query}\")"))
-            }
-            None => applied.contains(&name),
-        };
-        assert!(used, "{name} is used by nothing");
+#[test]
+fn every_sql_file_is_applied_and_every_statement_asked() {
+    let applied: BTreeSet<_> = schema::sql_files().into_iter().map(|(path, _)| format!("sql/{path}")).collect();
+    for (name, _) in files("sql", "sql").into_iter().filter(|(name, _)| !name.starts_with("sql/queries/")) {
+        assert!(applied.contains(&name), "{name} is used by nothing");
     }
+    let mut names = BTreeSet::new();
+    for (module, name, _) in queries() {
+        let text = fs::read_to_string(root().join(format!("src/store/{module}.rs"))).unwrap();
+        let is_used = text.contains(&format!("\"{name}\"(")) || text.contains(&format!("statement!(\"{name}\")"));
+        assert!(is_used, "{name} of {module} is used by nothing");
+        assert!(names.insert(name.clone()), "there are two statements {name}");
+    }
+    assert!(names.len() > 100, "{}", names.len());
 }
 
 /// The files of objects: all but those that tell of tables, or fill one.
@@ -145,11 +163,12 @@ fn only_the_store_asks_and_rust_never_writes_a_table() {
             }
         }
     }
-    for (name, text) in files("sql/queries", "sql") {
+    for (_, name, text) in queries() {
         for word in ["insert into ", "update tidegate.", "delete from ", "truncate "] {
             assert!(!text.contains(word), "{name} writes a table: {word}");
         }
-        assert!(text.starts_with("-- ") || !text.contains('$'), "{name} does not say what its parameters are");
+        let says = text.starts_with(&format!("-- {name}: ")) || !text.contains('$');
+        assert!(says, "{name} does not say what its parameters are");
     }
 }
 
@@ -314,7 +333,7 @@ fn every_query_can_be_prepared_by_the_database_it_is_for() {
     runtime.block_on(async {
         use sqlx::Executor;
         let database = crate::support::TestDatabase::new().await;
-        for (name, text) in files("sql/queries", "sql") {
+        for (_, name, text) in queries() {
             if let Err(error) = database.pool.prepare(&text).await {
                 panic!("{name}: {error}");
             }

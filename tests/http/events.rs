@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate::{
     internals::{
         api_key::Scope,
-        store::{Claimed, Settle},
+        store::{Claimed, Outcome, Settle},
     },
     request::Stage,
     stage::Receipt,
@@ -121,13 +121,13 @@ async fn a_decrypt_is_followed_through_all_its_states() {
     assert!(path.ends_with(queued.data["job_id"].as_str().unwrap()));
 
     let checked = claim(&database, Stage::Readiness, "readiness").await;
-    store.settle_passed("readiness", &[Settle::new(checked[0].lease, ())]).await.unwrap();
+    store.settle("readiness", &[Settle::new(checked[0].lease, Outcome::Passed)]).await.unwrap();
     let processing = events.state().await;
     assert_eq!(processing.data["state"], "processing");
     let sending = claim(&database, Stage::Tx, "tx").await;
     let in_flight = events.state().await;
     assert_eq!(in_flight.data["state"], "tx_in_flight");
-    store.settle_receipt("tx", &[Settle::new(sending[0].lease, Receipt::default())]).await.unwrap();
+    store.settle("tx", &[Settle::new(sending[0].lease, Outcome::Receipt(Receipt::default()))]).await.unwrap();
     let received = events.state().await;
     assert_eq!(received.data["state"], "receipt_received");
     assert!(received.data["position"].is_null());

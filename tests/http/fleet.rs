@@ -160,7 +160,7 @@ async fn drain(database: &TestDatabase, count: i32) {
 }
 
 async fn reject(session: &mut Session, held: &[crate::support::race::Held]) {
-    session.texts(&format!("select id from tidegate.settle_rejected({}, null)", leases(held))).await;
+    session.texts(&format!("select id from tidegate_internal.settle_rejected({}, null)", leases(held))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidegate::{
-    internals::store::{Claimed, Settle},
+    internals::store::{Claimed, Outcome, Settle},
     request::{RequestError, Stage},
     stage::Receipt,
 };
@@ -37,7 +37,7 @@ async fn a_poll_follows_the_request_to_its_result() {
     assert_eq!(in_flight.body["state"], "tx_in_flight");
     assert!(in_flight.retry_after() >= 1);
 
-    database.store.settle_receipt("tx", &[Settle::new(claimed[0].lease, Receipt::default())]).await.unwrap();
+    database.store.settle("tx", &[Settle::new(claimed[0].lease, Outcome::Receipt(Receipt::default()))]).await.unwrap();
     let awaiting = api.get(&path).await;
     assert_eq!(awaiting.status, 202);
     assert_eq!(awaiting.body["state"], "receipt_received");
@@ -81,7 +81,7 @@ async fn a_failed_request_says_why() {
     let path = api.submit("direct").await;
     let claimed = claim(&database).await;
     let error = RequestError::new("rejected", "no such contract", false);
-    database.store.settle_rejected("tx", &[Settle::new(claimed[0].lease, error)]).await.unwrap();
+    database.store.settle("tx", &[Settle::new(claimed[0].lease, Outcome::Rejected(error))]).await.unwrap();
 
     let failed = api.get(&path).await;
 
@@ -175,7 +175,7 @@ async fn a_request_that_is_being_sent_is_cancelled_unless_its_send_succeeds() {
         }
         assert_eq!(api.get(&path).await.body["cancelling"], true);
 
-        database.execute(&format!("select tidegate.{settle} from public.c; drop table public.c")).await;
+        database.execute(&format!("select tidegate_internal.{settle} from public.c; drop table public.c")).await;
         let told = api.get(&path).await;
         if then.is_empty() {
             assert_eq!(told.status, 200);

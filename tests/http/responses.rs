@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{internals::store::Settle, request::Stage, stage::Receipt};
+use tidegate::{
+    internals::store::{Outcome, Settle},
+    request::Stage,
+    stage::Receipt,
+};
 
 use super::Api;
 use crate::support::TestDatabase;
@@ -13,18 +17,18 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
     let store = &database.store;
     let lease = Duration::from_secs(60);
     let checked = store.claim(Stage::Readiness, "readiness", "test", 100, lease, None).await.unwrap();
-    let passed: Vec<_> = checked.iter().map(|claimed| Settle::new(claimed.lease, ())).collect();
-    store.settle_passed("readiness", &passed).await.unwrap();
+    let passed: Vec<_> = checked.iter().map(|claimed| Settle::new(claimed.lease, Outcome::Passed)).collect();
+    store.settle("readiness", &passed).await.unwrap();
     let taken = store.claim(Stage::Tx, "tx", "test", 100, lease, None).await.unwrap();
     let receipts: Vec<_> = taken
         .iter()
         .enumerate()
         .map(|(place, claimed)| {
             let reference = (place == 0).then(|| reference.to_owned());
-            Settle::new(claimed.lease, Receipt { reference, response: None })
+            Settle::new(claimed.lease, Outcome::Receipt(Receipt { reference, response: None }))
         })
         .collect();
-    let settled = store.settle_receipt("tx", &receipts).await.unwrap();
+    let settled = store.settle("tx", &receipts).await.unwrap();
     assert_eq!(settled.len(), receipts.len());
 }
 

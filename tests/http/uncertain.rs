@@ -16,7 +16,7 @@ async fn once() -> TestDatabase {
 async fn lose(database: &TestDatabase) {
     database
         .execute(
-            "select tidegate.settle_retry(array[c.lease], array['{\"code\": \"connection_lost\", \"message\": \"closed\"}'::jsonb])
+            "select tidegate_internal.settle_retry(array[c.lease], array['{\"code\": \"connection_lost\", \"message\": \"closed\"}'::jsonb])
              from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c",
         )
         .await;

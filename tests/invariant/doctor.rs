@@ -1023,7 +1023,7 @@ async fn what_traffic_shows_of_a_kind_is_a_warning() {
     session.execute("delete from tidegate.finish_sample").await;
 
     let settle = "select from tidegate.submit('direct', '1');
-                  select tidegate.settle_receipt(array_agg(c.lease)) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c";
+                  select tidegate_internal.settle_receipt(array_agg(c.lease)) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c";
     session.execute(settle).await;
     let later = "update public.test_clock set at = at + interval '61 s'";
     assert_eq!(session.texts(warnings).await, NOTHING);

@@ -123,7 +123,7 @@ async fn responses_time_out_and_early_ones_are_applied_for_all_but_the_requests_
     submit(&mut session, "direct", "good", 30).await;
     session
         .execute(&format!(
-            "select tidegate.settle_receipt(array_agg(c.lease)) from tidegate.claim_tx('tx', 'w', 100, '1 minute') as c;
+            "select tidegate_internal.settle_receipt(array_agg(c.lease)) from tidegate.claim_tx('tx', 'w', 100, '1 minute') as c;
              {REFUSES};
              insert into tidegate.response_inbox (request_id, response)
              select id, '1' from (select id, row_number() over (partition by payload order by id) as n from tidegate.request) as r

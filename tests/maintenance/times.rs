@@ -128,7 +128,10 @@ async fn an_early_response_outlives_shorter_deadlines() {
     session.execute("select tidegate.sweep_inbox()").await;
     assert_eq!(session.text("select count(*) from tidegate.response_inbox").await, "1");
     session
-        .execute(&format!("select tidegate.settle_receipt(array['{}'::tidegate.lease], array['r'])", held[0].lease))
+        .execute(&format!(
+            "select tidegate_internal.settle_receipt(array['{}'::tidegate.lease], array['r'])",
+            held[0].lease
+        ))
         .await;
     assert_eq!(session.text("select req_status from tidegate.request").await, "completed");
 
@@ -157,7 +160,7 @@ async fn a_day_whose_first_rows_were_early_gets_its_partition() {
     let held = session.claim("tx", 2).await;
     session
         .execute(&format!(
-            "select tidegate.release(array['{}'::tidegate.lease, '{}'::tidegate.lease])",
+            "select tidegate_internal.settle_released(array['{}'::tidegate.lease, '{}'::tidegate.lease])",
             held[0].lease, held[1].lease
         ))
         .await;

@@ -19,7 +19,7 @@ fn served(queue: &str) -> String {
     format!(
         "select count(s.id)
          from (select array_agg(c.lease) as leases from tidegate.claim_tx('{queue}', 'w', 500, '1 minute') as c) as c
-         cross join lateral tidegate.settle_receipt(c.leases) as s"
+         cross join lateral tidegate_internal.settle_receipt(c.leases) as s"
     )
 }
 
@@ -106,7 +106,7 @@ async fn plans_are_kept(queue: &str, kind: &str, calls: &[&str]) {
         format!(
             "select count(*)
              from (select array_agg(c.lease) as leases from tidegate.claim_{queue}('{queue}', 'w', 500, '1 minute') as c) as c
-             cross join lateral tidegate.{call} as s"
+             cross join lateral {call} as s"
         )
     }));
     for statement in &all {
@@ -132,14 +132,14 @@ async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
         "tx",
         "direct",
         &[
-            "settle_receipt(c.leases)",
-            &format!("settle_receipt(c.leases, {refs})"),
-            "extend(c.leases, '1 minute')",
-            "still_held(c.leases)",
-            "hold_leases(c.leases)",
-            "release(c.leases)",
-            &format!("settle_retry(c.leases, {errors})"),
-            &format!("settle_rejected(c.leases, {errors})"),
+            "tidegate_internal.settle_receipt(c.leases)",
+            &format!("tidegate_internal.settle_receipt(c.leases, {refs})"),
+            "tidegate.extend(c.leases, '1 minute')",
+            "tidegate.still_held(c.leases)",
+            "tidegate.hold_leases(c.leases)",
+            "tidegate_internal.settle_released(c.leases)",
+            &format!("tidegate_internal.settle_retry(c.leases, {errors})"),
+            &format!("tidegate_internal.settle_rejected(c.leases, {errors})"),
         ],
     )
     .await;
@@ -147,11 +147,11 @@ async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
         "readiness",
         "public_decrypt",
         &[
-            "settle_passed(c.leases)",
-            "extend(c.leases, '1 minute')",
-            "release(c.leases)",
-            "settle_snooze(c.leases)",
-            &format!("settle_failed(c.leases, {errors})"),
+            "tidegate_internal.settle_passed(c.leases)",
+            "tidegate.extend(c.leases, '1 minute')",
+            "tidegate_internal.settle_released(c.leases)",
+            "tidegate_internal.settle_snooze(c.leases)",
+            &format!("tidegate_internal.settle_failed(c.leases, {errors})"),
         ],
     )
     .await;

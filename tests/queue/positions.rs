@@ -290,7 +290,7 @@ async fn checks_that_pass_together_keep_their_order() {
     database.execute("analyze tidegate.request").await;
     let claims = database.claim_readiness(40).await;
 
-    let passed = format!("select tidegate.settle_passed({})", leases(&claims));
+    let passed = format!("select tidegate_internal.settle_passed({})", leases(&claims));
     database.execute(&passed).await;
 
     let order = "select message ->> 'id' from pgmq.q_tx order by msg_id";

@@ -115,10 +115,10 @@ impl Event {
             Self::Claim(count) => {
                 format!("select count(*) from tidegate.claim_tx('tx', 'w', {count}, '1 hour')")
             }
-            Self::Settle => format!("select count(*) from tidegate.settle_rejected({HELD}, null)"),
-            Self::Release => format!("select count(*) from tidegate.release({HELD})"),
+            Self::Settle => format!("select count(*) from tidegate_internal.settle_rejected({HELD}, null)"),
+            Self::Release => format!("select count(*) from tidegate_internal.settle_released({HELD})"),
             Self::Retry => format!(
-                "select count(*) from tidegate.settle_retry({HELD}, null, array_fill(interval '1 hour', array[cardinality({HELD})]))"
+                "select count(*) from tidegate_internal.settle_retry({HELD}, null, array_fill(interval '1 hour', array[cardinality({HELD})]))"
             ),
             Self::ComeDue => "update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp()".to_owned(),
             Self::Survey => "select tidegate.survey_queue('tx')".to_owned(),
@@ -352,7 +352,7 @@ async fn a_release_far_below_the_head_raises_every_later_position_by_one() {
                 cross join tidegate_internal.waiting_before('tx', array[m.msg_id], 4000) as w";
     let before = database.number(last).await;
 
-    holder.texts(&settle("release", &held, "")).await;
+    holder.texts(&settle("settle_released", &held, "")).await;
 
     assert_eq!(database.number(last).await, before + 1);
     assert_exact(&database).await;
@@ -468,7 +468,7 @@ async fn a_submission_behind_hundreds_is_told_what_claims_and_releases_have_left
 
     let held = session.claim("tx", 700).await;
     assert_eq!(session.text(told).await, "1301");
-    session.texts(&settle("release", &held, "")).await;
+    session.texts(&settle("settle_released", &held, "")).await;
     assert_eq!(session.text(told).await, "2002");
 
     let mut other = Session::begin(&database).await;

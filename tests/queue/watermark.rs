@@ -35,7 +35,7 @@ fn ids(held: &[Held]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_given_back_below_the_mark_is_claimed_next() {
     for (function, more) in [
-        ("release", ""),
+        ("settle_released", ""),
         ("settle_retry", "null, array[interval '0']"),
         ("settle_retry", "null, array[interval '-1 second']"),
     ] {
@@ -115,7 +115,7 @@ async fn a_release_that_commits_while_the_mark_is_being_raised_is_not_left_behin
     raiser.execute("begin").await;
     drain(&mut raiser, 1).await;
     assert!(mark(&database).await > held[0].msg_id);
-    let release = holder.start(&settle("release", &held, ""));
+    let release = holder.start(&settle("settle_released", &held, ""));
     release.until_blocked_by(&database, &raiser).await;
     raiser.commit().await;
 
@@ -131,7 +131,7 @@ async fn a_mark_raised_while_a_release_is_uncommitted_does_not_leave_it_behind()
     let held = holder.claim("tx", 1).await;
     let mut raiser = almost_driven_up(&database).await;
     holder.execute("begin").await;
-    holder.texts(&settle("release", &held, "")).await;
+    holder.texts(&settle("settle_released", &held, "")).await;
     // This claim sees neither the release nor anything else that waits so far down.
     drain(&mut raiser, 1).await;
     holder.commit().await;

@@ -247,7 +247,7 @@ async fn an_overdue_request_that_is_released_meanwhile_is_ended_without_waiting_
     // It has locked the messages, and waits for the first row.
     let recovery = Session::open(&database).await.start("select expired from tidegate.recover_deadlines()");
     recovery.until_blocked_by(&database, &holder).await;
-    worker.texts(&settle("release", &held, "")).await;
+    worker.texts(&settle("settle_released", &held, "")).await;
     // Another one finds the message that is back, and waits for the first row, too.
     let mut other = Session::begin(&database).await;
     other.execute("select from pgmq.q_tx for update").await;

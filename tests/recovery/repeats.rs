@@ -27,7 +27,7 @@ async fn sent_under(database: &TestDatabase) -> Option<String> {
     database.text("select send_id from tidegate.claim_tx('tx', 'w', 1, '1 minute')").await
 }
 
-const SETTLE: &str = "tidegate.settle_receipt(array[row('tx', r.lease, r.id)::tidegate.lease], array['r'])";
+const SETTLE: &str = "tidegate_internal.settle_receipt(array[row('tx', r.lease, r.id)::tidegate.lease], array['r'])";
 
 async fn receive(database: &TestDatabase, id: &str) {
     database.execute(&format!("select {SETTLE} from tidegate.request as r where r.id = '{id}'")).await;

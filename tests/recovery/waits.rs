@@ -132,7 +132,7 @@ async fn a_lease_that_its_worker_extends_or_settles_is_waited_for_no_more() {
     // The clock stands still: nothing else ends the wait.
     database
         .execute(&format!(
-            "select tidegate.extend({}, '1 hour'); select tidegate.settle_receipt({})",
+            "select tidegate.extend({}, '1 hour'); select tidegate_internal.settle_receipt({})",
             leases(&claims[..1]),
             leases(&claims[1..])
         ))

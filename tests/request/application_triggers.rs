@@ -37,8 +37,8 @@ async fn an_edit_of_another_column_by_a_trigger_moves_no_count() {
     let database = TestDatabase::unlimited().await;
     database.execute(TOUCH).await;
     let mut session = Session::open(&database).await;
-    let passed = format!("tidegate.settle_passed({})", claimed("readiness", "readiness"));
-    let sent = format!("tidegate.settle_receipt({}, array['r'])", claimed("tx", "tx"));
+    let passed = format!("tidegate_internal.settle_passed({})", claimed("readiness", "readiness"));
+    let sent = format!("tidegate_internal.settle_receipt({}, array['r'])", claimed("tx", "tx"));
     for call in [
         "tidegate.submit('public_decrypt', '{}')",
         passed.as_str(),
@@ -100,7 +100,7 @@ async fn functions_that_a_trigger_calls_count_exactly() {
              begin
                perform tidegate.submit('direct', '{{}}');
                perform tidegate.submit_batch('direct', array_fill('{{}}'::jsonb, array[2]));
-               perform tidegate.settle_receipt({}, array['r' || new.id]);
+               perform tidegate_internal.settle_receipt({}, array['r' || new.id]);
                perform tidegate.claim_tx('tx', 'w', 1, '1 minute');
                return null;
              end $$;

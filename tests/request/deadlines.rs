@@ -69,7 +69,7 @@ impl Sweep {
             .await;
         if self.status == "receipt_received" {
             let claims = database.claim_tx(count).await;
-            database.execute(&format!("select tidegate.settle_receipt({})", leases(&claims))).await;
+            database.execute(&format!("select tidegate_internal.settle_receipt({})", leases(&claims))).await;
         }
     }
 }
@@ -214,8 +214,8 @@ async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
 
         assert_eq!(sweep.run(&database, 1000).await, "(1,f)");
 
-        for call in [settle, "release"] {
-            let sql = format!("select s.id::text from tidegate.{call}({}) as s", leases(&claims));
+        for call in [settle, "settle_released"] {
+            let sql = format!("select s.id::text from tidegate_internal.{call}({}) as s", leases(&claims));
             assert_eq!(database.column(&sql).await, NO_ROWS, "{sql}");
         }
         let extended = format!("select l.id::text from tidegate.extend({}, '30 s') as l", leases(&claims));
@@ -231,7 +231,7 @@ async fn a_request_that_moves_on_while_a_sweep_waits_for_it_ends_all_the_same() 
     let claims = database.claim_readiness(1).await;
     database.execute(&BY_DEADLINE.due("is not null", "10 minutes")).await;
     let mut worker = database.session().await;
-    run(&mut worker, &format!("begin; select tidegate.settle_passed({})", leases(&claims))).await;
+    run(&mut worker, &format!("begin; select tidegate_internal.settle_passed({})", leases(&claims))).await;
 
     let mut maintenance = database.session().await;
     let sweep = tokio::spawn(async move {

@@ -46,7 +46,7 @@ fn ends() -> Vec<End> {
     let (no, yes, unknown) = (["no", "unknown"], ["yes", "yes"], ["unknown", "unknown"]);
     vec![
         check("readiness_timed_out", "tidegate.time_out('{$i}')"),
-        check("readiness_failed", "tidegate.settle_failed(array[$l], null)"),
+        check("readiness_failed", "tidegate_internal.settle_failed(array[$l], null)"),
         check("cancelled", "tidegate.cancel('$i')"),
         check("internal_error", "tidegate.fail_request('$i', 'lost')"),
         check("deadline_exceeded", "tidegate.expire_by_deadline()"),
@@ -59,31 +59,31 @@ fn ends() -> Vec<End> {
             "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
             ["", "unknown"],
         ),
-        send("rejected", "tidegate.settle_rejected(array[$l], null)", no),
-        send("rejected", "tidegate.settle_rejected(array[$l], null, hedges => '{1}')", unknown),
+        send("rejected", "tidegate_internal.settle_rejected(array[$l], null)", no),
+        send("rejected", "tidegate_internal.settle_rejected(array[$l], null, hedges => '{1}')", unknown),
         send("rejected", "tidegate.fail_tx('{$i}')", unknown),
         send(
             "rejected",
-            r#"tidegate.settle_retry(array[$l], array['{"code": "http_422", "message": "no"}'::jsonb])"#,
+            r#"tidegate_internal.settle_retry(array[$l], array['{"code": "http_422", "message": "no"}'::jsonb])"#,
             no,
         ),
         send(
             "rejected",
-            r#"tidegate.settle_rejected(array[$l], array['{"code": "unstorable_response", "message": "no"}'::jsonb])"#,
+            r#"tidegate_internal.settle_rejected(array[$l], array['{"code": "unstorable_response", "message": "no"}'::jsonb])"#,
             yes,
         ),
-        send("outcome_unknown", "tidegate.settle_retry(array[$l], null)", unknown),
+        send("outcome_unknown", "tidegate_internal.settle_retry(array[$l], null)", unknown),
         send("internal_error", "tidegate.fail_request('$i', 'lost')", unknown),
         send("deadline_exceeded", "tidegate.expire_by_deadline()", unknown),
-        send("deadline_exceeded", "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')", no),
-        send("attempts_exhausted", "tidegate.settle_retry(array[$l], null)", unknown),
-        send("cancelled", "tidegate.cancel('$i'); select tidegate.settle_retry(array[$l], null)", unknown),
+        send("deadline_exceeded", "tidegate_internal.settle_retry(array[$l], null, may_have_left => '{false}')", no),
+        send("attempts_exhausted", "tidegate_internal.settle_retry(array[$l], null)", unknown),
+        send("cancelled", "tidegate.cancel('$i'); select tidegate_internal.settle_retry(array[$l], null)", unknown),
         send(
             "cancelled",
-            "tidegate.cancel('$i'); select tidegate.settle_retry(array[$l], null, may_have_left => '{false}')",
+            "tidegate.cancel('$i'); select tidegate_internal.settle_retry(array[$l], null, may_have_left => '{false}')",
             no,
         ),
-        send("cancelled", "tidegate.cancel('$i'); select tidegate.release(array[$l])", no),
+        send("cancelled", "tidegate.cancel('$i'); select tidegate_internal.settle_released(array[$l])", no),
         send(
             "cancelled",
             "tidegate.cancel('$i'); update tidegate.claim set until = clock_timestamp() - interval '1 s'; \
@@ -107,7 +107,7 @@ async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
     if again {
         let held = session.claim("tx", 1).await;
         let lost = format!(
-            "select req_status from tidegate.settle_retry(array['{}'::tidegate.lease], null, array[interval '0'])",
+            "select req_status from tidegate_internal.settle_retry(array['{}'::tidegate.lease], null, array[interval '0'])",
             held[0].lease
         );
         assert!(session.text(&lost).await.ends_with("processing"));
@@ -125,7 +125,7 @@ async fn ended(database: &TestDatabase, end: &End, again: bool) -> String {
         lease = format!("'{}'::tidegate.lease", session.claim(queue, 1).await[0].lease);
     }
     if end.from == "receipt_received" {
-        session.texts(&format!("select id from tidegate.settle_receipt(array[{lease}], array['r'])")).await;
+        session.texts(&format!("select id from tidegate_internal.settle_receipt(array[{lease}], array['r'])")).await;
     }
     if end.cause == "deadline_exceeded" {
         database.execute("update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'").await;
@@ -300,8 +300,10 @@ async fn of_a_late_yes_and_a_new_acceptance_under_one_key_the_first_one_counts()
         let mut session = Session::open(&database).await;
         let id = session.text("select id from tidegate.submit('direct', '1', 'k')").await;
         let held = session.claim("tx", 1).await;
-        let refused =
-            format!("select id from tidegate.settle_rejected(array['{}'::tidegate.lease], null)", held[0].lease);
+        let refused = format!(
+            "select id from tidegate_internal.settle_rejected(array['{}'::tidegate.lease], null)",
+            held[0].lease
+        );
         session.texts(&refused).await;
 
         // It turns out that it was executed, while a caller repeats it.

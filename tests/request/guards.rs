@@ -39,31 +39,31 @@ fn movements() -> Vec<Movement> {
     vec![
         Movement {
             name: "settle_passed",
-            call: "select count(*) from tidegate.settle_passed(array[{lease}])",
+            call: "select count(*) from tidegate_internal.settle_passed(array[{lease}])",
             moves: |_, status| (status == "queued").then_some("processing"),
             ..HELD
         },
         Movement {
             name: "settle_snooze",
-            call: "select count(*) from tidegate.settle_snooze(array[{lease}])",
+            call: "select count(*) from tidegate_internal.settle_snooze(array[{lease}])",
             moves: |_, status| (status == "queued").then_some("queued"),
             ..HELD
         },
         Movement {
             name: "settle_failed",
-            call: "select count(*) from tidegate.settle_failed(array[{lease}], null)",
+            call: "select count(*) from tidegate_internal.settle_failed(array[{lease}], null)",
             moves: |_, status| (status == "queued").then_some("failure"),
             ..HELD
         },
         Movement {
             name: "settle_receipt",
-            call: "select count(*) from tidegate.settle_receipt(array[{lease}], array['r'])",
+            call: "select count(*) from tidegate_internal.settle_receipt(array[{lease}], array['r'])",
             moves: |_, status| (status == "tx_in_flight").then_some("receipt_received"),
             ..HELD
         },
         Movement {
             name: "settle_receipt with a response",
-            call: "select count(*) from tidegate.settle_receipt(array[{lease}], null, array['{}'::jsonb])",
+            call: "select count(*) from tidegate_internal.settle_receipt(array[{lease}], null, array['{}'::jsonb])",
             moves: |flow, status| match flow {
                 _ if status != "tx_in_flight" => None,
                 "proof" => Some("receipt_received"),
@@ -73,19 +73,19 @@ fn movements() -> Vec<Movement> {
         },
         Movement {
             name: "settle_retry",
-            call: "select count(*) from tidegate.settle_retry(array[{lease}], null)",
+            call: "select count(*) from tidegate_internal.settle_retry(array[{lease}], null)",
             moves: |_, status| (status == "tx_in_flight").then_some("processing"),
             ..HELD
         },
         Movement {
             name: "settle_rejected",
-            call: "select count(*) from tidegate.settle_rejected(array[{lease}], null)",
+            call: "select count(*) from tidegate_internal.settle_rejected(array[{lease}], null)",
             moves: |_, status| (status == "tx_in_flight").then_some("failure"),
             ..HELD
         },
         Movement {
             name: "release",
-            call: "select count(*) from tidegate.release(array[{lease}])",
+            call: "select count(*) from tidegate_internal.settle_released(array[{lease}])",
             moves: |_, status| match status {
                 "queued" => Some("queued"),
                 "tx_in_flight" => Some("processing"),

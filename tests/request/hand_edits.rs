@@ -132,8 +132,8 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
     let claimed = |stage: &str, queue: &str| {
         format!("array(select c.lease from tidegate.claim_{stage}('{queue}', 'w', 1, '1 minute') as c)")
     };
-    let readiness = format!("tidegate.settle_passed({})", claimed("readiness", "readiness"));
-    let sent = format!("tidegate.settle_receipt({}, array['r'])", claimed("tx", "tx"));
+    let readiness = format!("tidegate_internal.settle_passed({})", claimed("readiness", "readiness"));
+    let sent = format!("tidegate_internal.settle_receipt({}, array['r'])", claimed("tx", "tx"));
     for (call, status) in [
         ("tidegate.submit('public_decrypt', '{}')", "queued"),
         (readiness.as_str(), "processing"),
@@ -177,11 +177,11 @@ async fn a_session_that_sets_what_functions_announce_changes_nothing() {
         for call in [
             "tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[3]))",
             "tidegate.set_response_threshold(c.lease, 2) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
-            "tidegate.release(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
-            "tidegate.settle_snooze(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
-            "tidegate.settle_passed(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
-            "tidegate.release(array[c.lease]) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c",
-            r#"tidegate.settle_retry(array[c.lease], array['{"code": "c", "message": "m", "retryable": true}'::jsonb],
+            "tidegate_internal.settle_released(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate_internal.settle_snooze(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate_internal.settle_passed(array[c.lease]) from tidegate.claim_readiness('readiness', 'w', 1, '1 minute') as c",
+            "tidegate_internal.settle_released(array[c.lease]) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c",
+            r#"tidegate_internal.settle_retry(array[c.lease], array['{"code": "c", "message": "m", "retryable": true}'::jsonb],
                  array[interval '0']) from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#,
             "tidegate.claim_tx('tx', 'w', 1, '1 minute')",
         ] {

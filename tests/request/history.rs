@@ -27,7 +27,7 @@ async fn live(session: &mut PgConnection, random: &mut StdRng) {
         }
         1..=3 => {
             let claims = claim(session, "claim_readiness", "readiness", "w", 5).await;
-            let settle = ["settle_passed(%)", "settle_passed(%)", "settle_snooze(%, array['0 s'::interval])", "settle_failed(%, null)", "release(%)"];
+            let settle = ["settle_passed(%)", "settle_passed(%)", "settle_snooze(%, array['0 s'::interval])", "settle_failed(%, null)", "settle_released(%)"];
             settle_some(session, random, &settle, &claims).await;
         }
         4..=7 => {
@@ -38,7 +38,7 @@ async fn live(session: &mut PgConnection, random: &mut StdRng) {
                 "settle_receipt(%)",
                 "settle_retry(%, null, array['0 s'::interval])",
                 "settle_rejected(%, null)",
-                "release(%)",
+                "settle_released(%)",
             ];
             settle_some(session, random, &settle, &claims).await;
         }
@@ -84,7 +84,7 @@ async fn settle_some(
     for claim in claims {
         if random.random_bool(0.9) {
             let way = ways.choose(random).unwrap().replace('%', &leases(std::slice::from_ref(claim)));
-            run(session, &format!("select tidegate.{way}")).await;
+            run(session, &format!("select tidegate_internal.{way}")).await;
         }
     }
 }
@@ -384,7 +384,7 @@ async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
                     break;
                 }
                 let settle = format!(
-                    "select count(*) from tidegate.settle_receipt('{claimed}', null, array_fill('{{\"ok\": true}}'::jsonb, array[200]))"
+                    "select count(*) from tidegate_internal.settle_receipt('{claimed}', null, array_fill('{{\"ok\": true}}'::jsonb, array[200]))"
                 );
                 drained += value(&mut session, &settle).await.parse::<i64>().unwrap();
             }

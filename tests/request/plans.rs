@@ -41,7 +41,7 @@ async fn no_everyday_function_scans_the_requests() {
             calls.push(match round % 4 {
                 0 => settle("settle_passed", &held, ""),
                 1 => settle("settle_snooze", &held, ""),
-                2 => settle("release", &held, ""),
+                2 => settle("settle_released", &held, ""),
                 _ => settle("settle_failed", &held, "null"),
             });
             let held = session.claim("tx", batch).await;
@@ -50,7 +50,7 @@ async fn no_everyday_function_scans_the_requests() {
                 0 => settle("settle_receipt", &held, &references),
                 1 => settle("settle_retry", &held, "null"),
                 2 => settle("settle_rejected", &held, "null"),
-                _ => settle("release", &held, ""),
+                _ => settle("settle_released", &held, ""),
             });
             let cancelled = session.text("select message ->> 'id' from pgmq.q_tx limit 1").await;
             calls.push(format!("select outcome from tidegate.cancel('{cancelled}')"));

@@ -11,7 +11,7 @@ use crate::support::{
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_holder_that_settles_during_a_new_claim_moves_nothing() {
     for (function, more) in
-        [("settle_receipt", ""), ("settle_retry", "null"), ("settle_rejected", "null"), ("release", "")]
+        [("settle_receipt", ""), ("settle_retry", "null"), ("settle_rejected", "null"), ("settle_released", "")]
     {
         for commits in [true, false] {
             let database = TestDatabase::unlimited().await;

@@ -36,12 +36,12 @@ async fn late_answers_of_workers_and_of_the_downstream_resolve_a_request() {
     let unknown = "unknown attempts false lost; it may have been executed: poll it, ask the downstream, or send it again under a new key".to_owned();
     let refused = r#"array['{"code": "http_422", "message": "no"}'::jsonb]"#;
     for (late, expected) in [
-        ("tidegate.settle_receipt(array[$l], responses => array['1'::jsonb])".to_owned(), yes("response")),
-        ("tidegate.settle_receipt(array[$l], array['r'])".to_owned(), unknown.clone()),
-        (format!("tidegate.settle_rejected(array[$l], {refused})"), no.clone()),
-        (format!("tidegate.settle_rejected(array[$l], {refused}, hedges => '{{1}}')"), unknown.clone()),
-        ("tidegate.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(), no.clone()),
-        ("tidegate.settle_retry(array[$l], null)".to_owned(), unknown),
+        ("tidegate_internal.settle_receipt(array[$l], responses => array['1'::jsonb])".to_owned(), yes("response")),
+        ("tidegate_internal.settle_receipt(array[$l], array['r'])".to_owned(), unknown.clone()),
+        (format!("tidegate_internal.settle_rejected(array[$l], {refused})"), no.clone()),
+        (format!("tidegate_internal.settle_rejected(array[$l], {refused}, hedges => '{{1}}')"), unknown.clone()),
+        ("tidegate_internal.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(), no.clone()),
+        ("tidegate_internal.settle_retry(array[$l], null)".to_owned(), unknown),
         ("tidegate.respond('1', id => '$i')".to_owned(), yes("response")),
     ] {
         let database = TestDatabase::unlimited().await;
@@ -63,7 +63,7 @@ async fn late_answers_of_workers_and_of_the_downstream_resolve_a_request() {
 async fn a_reference_that_comes_late_leads_responses_to_the_request() {
     let database = TestDatabase::unlimited().await;
     let (id, lease) = lost(&database).await;
-    database.execute(&format!("select tidegate.settle_receipt(array[{lease}], array['r'])")).await;
+    database.execute(&format!("select tidegate_internal.settle_receipt(array[{lease}], array['r'])")).await;
     let late = "select request_id || ' ' || outcome from tidegate.respond('1', reference => 'r')";
     assert_eq!(database.value(late).await, format!("{id} late"));
     assert!(told(&database, &id).await.starts_with("yes response"));
@@ -161,7 +161,7 @@ async fn what_a_settle_itself_has_ended_is_not_late_and_leaves_the_rest_of_its_c
     let first = session.claim("tx", 1).await.remove(0).lease;
     let held = session.claim("tx", 2).await;
     let settle = |leases: &str, refs: &str| {
-        format!("select req_status from tidegate.settle_receipt({leases}, {refs}) as s(id, req_status)")
+        format!("select req_status from tidegate_internal.settle_receipt({leases}, {refs}) as s(id, req_status)")
     };
     session.texts(&settle(&format!("array['{first}'::tidegate.lease]"), "array['r']")).await;
     // The reference is in use, and the other lease is a late one.
@@ -201,8 +201,8 @@ async fn explain_and_status_say_what_is_not_known_and_who_knows_it() {
 async fn a_settle_that_comes_twice_tells_nothing_the_second_time() {
     let refused = r#"array['{"code": "http_422", "message": "no"}'::jsonb]"#;
     for settle in [
-        format!("tidegate.settle_rejected(array[$l], {refused})"),
-        "tidegate.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(),
+        format!("tidegate_internal.settle_rejected(array[$l], {refused})"),
+        "tidegate_internal.settle_retry(array[$l], null, may_have_left => '{false}')".to_owned(),
     ] {
         let database = TestDatabase::unlimited().await;
         // Two in one claim, so that the claim lists both as long as it holds one.
@@ -234,7 +234,7 @@ async fn a_late_settle_outweighs_an_operator() {
     database
         .execute(&format!(
             "select tidegate.resolve('{id}', 'no', 'asked');
-             select tidegate.settle_receipt(array[{lease}], responses => array['1'::jsonb])"
+             select tidegate_internal.settle_receipt(array[{lease}], responses => array['1'::jsonb])"
         ))
         .await;
     assert_eq!(told(&database, &id).await, "yes response false lost; it was executed");
@@ -243,7 +243,7 @@ async fn a_late_settle_outweighs_an_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_shows_that_a_refused_request_was_executed() {
-    let refuse = r#"select tidegate.settle_rejected(array[c.lease], array['{"code": "http_422", "message": "no"}'::jsonb])
+    let refuse = r#"select tidegate_internal.settle_rejected(array[c.lease], array['{"code": "http_422", "message": "no"}'::jsonb])
         from tidegate.claim_tx('tx', 'w', 1, '1 minute') as c"#;
     for early in [true, false] {
         let database = TestDatabase::unlimited().await;

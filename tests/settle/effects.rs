@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 use tidegate::{
     internals::{
         database::{self, PoolSettings},
-        store::{Settle, Store, Submitted},
+        store::{Outcome, Settle, Store, Submitted},
         worker::{self, WorkerOptions},
     },
     request::{Request, RequestError, RequestId, Stage},
@@ -315,15 +315,14 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
         .iter()
         .map(|claimed| {
             let response = Some(json!({}).into());
-            let receipt = Receipt { reference: None, response };
-            Settle::new(claimed.lease, receipt)
+            Settle::new(claimed.lease, Outcome::Receipt(Receipt { reference: None, response }))
         })
         .collect();
     settles[1].lease.token += 1;
 
     for (commit, status) in [(false, "tx_in_flight"), (true, "completed")] {
         let mut transaction = database.pool.begin().await.unwrap();
-        let moved = database.store.settle_receipt_in(&mut transaction, "tx", &settles).await.unwrap();
+        let moved = database.store.settle_in(&mut transaction, "tx", &settles).await.unwrap();
         let moved: Vec<_> = moved.iter().map(|moved| moved.id).collect();
         assert_eq!(moved, [one]);
         if commit {

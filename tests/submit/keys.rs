@@ -28,7 +28,7 @@ async fn a_key_used_again_with_the_same_payload_is_the_same_request_wherever_it_
     for step in [
         "select",
         "create temporary table held as select lease from tidegate.claim_tx('tx', 'w', 1, '30 s')",
-        "select tidegate.settle_receipt(array(select lease from held), array['r'])",
+        "select tidegate_internal.settle_receipt(array(select lease from held), array['r'])",
         "select tidegate.respond('{\"done\": true}', reference => 'r')",
     ] {
         let mut session = database.session().await;

@@ -106,7 +106,7 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
     let first = "select * from tidegate.submit('direct', '{\"n\": 1.0}', 'k', 'me')";
     let other = "select * from tidegate.submit('direct', '{\"n\": 2}', 'k', 'me')";
     let windowed = "update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'";
-    let expired = "select tidegate.settle_receipt(array[c.lease], responses => array['1'::jsonb])
+    let expired = "select tidegate_internal.settle_receipt(array[c.lease], responses => array['1'::jsonb])
                    from tidegate.claim_tx('tx', 'w', 1000, '1 minute') as c;
                    update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()";
     let cancelled = "select tidegate.cancel(request_id) from tidegate.dedup";

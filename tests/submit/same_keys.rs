@@ -88,10 +88,10 @@ async fn a_twin_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_on
     let mut session = Session::open(&database).await;
     let mut last = session.text(&decided("0")).await.replace("accepted", "replayed");
     for (place, end) in [
-        "tidegate.settle_rejected(array[$l], null)",
-        "tidegate.settle_retry(array[$l], null, may_have_left => '{false}'); select tidegate.fail_request('$i', 'no more')",
-        "tidegate.settle_receipt(array[$l], array['r']); select tidegate.fail_receipt('$i', null)",
-        "tidegate.settle_receipt(array[$l], array['s']); select tidegate.respond('1', id => '$i')",
+        "tidegate_internal.settle_rejected(array[$l], null)",
+        "tidegate_internal.settle_retry(array[$l], null, may_have_left => '{false}'); select tidegate.fail_request('$i', 'no more')",
+        "tidegate_internal.settle_receipt(array[$l], array['r']); select tidegate.fail_receipt('$i', null)",
+        "tidegate_internal.settle_receipt(array[$l], array['s']); select tidegate.respond('1', id => '$i')",
     ]
     .iter()
     .enumerate()

@@ -135,8 +135,12 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         let held = shared.some_leases(queue, random);
         let more = more.replace("$n", &held.len().max(1).to_string());
         format!(
-            "select count(*) from tidegate.{}({}{more})",
-            act.split("_readiness").next().unwrap().replace("release_tx", "release"),
+            "select count(*) from {}({}{more})",
+            match act.split('_').next() {
+                Some("release") => "tidegate_internal.settle_released".to_owned(),
+                Some("settle") => format!("tidegate_internal.{act}"),
+                _ => format!("tidegate.{act}"),
+            },
             leases(&held)
         )
     };

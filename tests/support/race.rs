@@ -226,7 +226,7 @@ pub fn leases<'a>(held: impl IntoIterator<Item = &'a Held>) -> String {
 /// A settle by its name, with the arguments after the leases: returns the ids that moved.
 pub fn settle<'a>(name: &str, held: impl IntoIterator<Item = &'a Held>, more: &str) -> String {
     let comma = if more.is_empty() { "" } else { ", " };
-    format!("select s.id from tidegate.{name}({}{comma}{more}) as s order by s.id", leases(held))
+    format!("select s.id from tidegate_internal.{name}({}{comma}{more}) as s order by s.id", leases(held))
 }
 
 /// Submits `count` requests of a kind in one batch; their ids, in order.

@@ -186,14 +186,15 @@ impl TestDatabase {
         } else if queued && status != "queued" {
             let claims = self.claim_readiness(1).await;
             assert_eq!(claims[0].id, id);
-            let passed = format!("select tidegate.settle_passed({})", leases(&claims));
+            let passed = format!("select tidegate_internal.settle_passed({})", leases(&claims));
             self.execute(&passed).await;
         }
         if ["tx_in_flight", "receipt_received", "completed"].contains(&status) || (status == "timed_out" && !queued) {
             let claims = self.claim_tx(1).await;
             assert_eq!(claims[0].id, id);
             if status != "tx_in_flight" {
-                let receipt = format!("select tidegate.settle_receipt({}, array['ref-{id}'])", leases(&claims));
+                let receipt =
+                    format!("select tidegate_internal.settle_receipt({}, array['ref-{id}'])", leases(&claims));
                 self.execute(&receipt).await;
             }
             if status == "completed" {
@@ -211,7 +212,7 @@ impl TestDatabase {
     /// Answers all requests of flow `direct` that wait in `tx`.
     pub async fn answer_all(&self) {
         self.execute(
-            "select tidegate.settle_receipt(array[c.lease], responses => array['1'::jsonb])
+            "select tidegate_internal.settle_receipt(array[c.lease], responses => array['1'::jsonb])
              from tidegate.claim_tx('tx', 'w', 1000, '1 minute') as c",
         )
         .await;

@@ -79,7 +79,10 @@ async fn numbers_and_text_of_a_result_arrive_as_they_were_stored() {
     let claims = database.claim_tx(1).await;
     let result = r#"{"big": 12345678901234567890.123456789, "text": "🌊 \u0007 \" </script>"}"#;
     database
-        .execute(&format!("select tidegate.settle_receipt({}, null, array['{result}'::jsonb])", leases(&claims)))
+        .execute(&format!(
+            "select tidegate_internal.settle_receipt({}, null, array['{result}'::jsonb])",
+            leases(&claims)
+        ))
         .await;
 
     let body = receiver.until(1).await[0].body.clone();

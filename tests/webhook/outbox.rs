@@ -93,7 +93,7 @@ async fn a_batch_that_ends_writes_a_delivery_for_each_that_wants_one_and_no_othe
     }
     let claims = database.claim_tx(10).await;
     assert_eq!(claims.len(), 6);
-    database.execute(&format!("select tidegate.settle_rejected({}, null)", leases(&claims))).await;
+    database.execute(&format!("select tidegate_internal.settle_rejected({}, null)", leases(&claims))).await;
 
     telling.sort();
     assert_eq!(deliveries(&database).await, telling);

@@ -148,8 +148,8 @@ async fn an_attempt_without_a_wished_time_waits_for_the_backoff_of_the_policy() 
         let (check, send) = (leases(&checks[at..=at]), leases(&sends[at..=at]));
         database
             .execute(&format!(
-                "select tidegate.settle_snooze({check}, {wishes});
-                 select tidegate.settle_retry({send}, array['{{\"code\": \"http_500\"}}'::jsonb], {wishes})"
+                "select tidegate_internal.settle_snooze({check}, {wishes});
+                 select tidegate_internal.settle_retry({send}, array['{{\"code\": \"http_500\"}}'::jsonb], {wishes})"
             ))
             .await;
     }

@@ -307,7 +307,7 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     assert!(database.number(mark).await > 10_000);
     // Given back, retried at once, and lost and put back.
     for (sql, id) in [
-        (settle("release", &held[..1], ""), &expected[1]),
+        (settle("settle_released", &held[..1], ""), &expected[1]),
         (settle("settle_retry", &held[1..2], "null, array[interval '0']"), &expected[2]),
         (format!("with lost as (delete from tidegate.claim where '{}' = any(ids)) select 1", held[2].id), &expected[3]),
     ] {
@@ -335,7 +335,9 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
     assert_eq!(session.texts(claim).await.len(), 1);
     let mark = "select mark from tidegate.kind_watermark where kind = 'direct'";
     assert!(database.number(mark).await > number.parse::<i64>().unwrap());
-    holder.texts(&format!("select r.id from tidegate.release(array['{lease}']::tidegate.lease[]) as r")).await;
+    holder
+        .texts(&format!("select r.id from tidegate_internal.settle_released(array['{lease}']::tidegate.lease[]) as r"))
+        .await;
     holder.commit().await;
     assert!(session.text(claim).await.starts_with(number));
 

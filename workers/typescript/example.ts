@@ -11,7 +11,7 @@ const taken = new Map<string, Json>();
 /** Whether the request can run now. A snooze uses no attempt. */
 async function check(payload: Json, context: Context): Promise<Passed | Snooze> {
   const { ready = true } = payload as Order;
-  return !ready && context.attempt === 1 ? { outcome: "snooze", after: 1 } : { outcome: "passed" };
+  return !ready && context.attempt === 1 ? { outcome: "snoozed", after: 1 } : { outcome: "passed" };
 }
 
 /** Gives the request to the downstream. It may be called again for the same request, so it must be repeatable. */

@@ -22,10 +22,7 @@ export interface Context {
 export type Passed = { outcome: "passed" };
 
 /** It cannot run yet: it is checked again after these seconds, or as the policy has it. Uses no attempt. */
-export type Snooze = { outcome: "snooze"; after?: number };
-
-/** It can never run. */
-export type Failed = { outcome: "failed"; code: string; message: string; retryable?: boolean };
+export type Snooze = { outcome: "snoozed"; after?: number };
 
 /** The downstream took it: under this reference, perhaps with the response, which otherwise comes later. */
 export type Receipt = { outcome: "receipt"; reference?: string; response?: Json };
@@ -33,7 +30,7 @@ export type Receipt = { outcome: "receipt"; reference?: string; response?: Json 
 /** The downstream promises: it has not executed the request, and will execute no earlier send of it. */
 export type Never = { outcome: "never" };
 
-/** The downstream refused it permanently. */
+/** It can never run, or the downstream refused it permanently. */
 export type Rejected = { outcome: "rejected"; code: string; message: string; retryable?: boolean };
 
 /**
@@ -42,7 +39,7 @@ export type Rejected = { outcome: "rejected"; code: string; message: string; ret
  */
 export type Retry = { outcome: "retry"; code: string; message: string; after?: number; mayHaveLeft?: boolean };
 
-export type Outcome = Passed | Snooze | Failed | Receipt | Rejected | Retry;
-export type Check = (payload: Json, context: Context) => Promise<Passed | Snooze | Retry | Failed>;
+export type Outcome = Passed | Snooze | Receipt | Rejected | Retry;
+export type Check = (payload: Json, context: Context) => Promise<Passed | Snooze | Retry | Rejected>;
 export type Send = (payload: Json, context: Context) => Promise<Receipt | Retry | Rejected>;
 export type FindReceipt = (payload: Json, context: Context) => Promise<Receipt | Never | null>;

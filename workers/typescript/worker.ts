@@ -22,25 +22,18 @@ const SEARCHES = 16;
 const TOLD_AGAIN = 300;
 
 const LEASE = "array[$lease::tidegate.lease]";
-const TOOK = "took_ms => array[$tookMs::integer]";
-const AFTER = "array[make_interval(secs => $after)]";
-const ERROR = "array[$error::jsonb]";
-const SETTLE: Record<Queue["stage"], Partial<Record<Outcome["outcome"], string>>> = {
-  readiness: {
-    passed: `settle_passed(${LEASE}, ${TOOK})`,
-    snooze: `settle_snooze(${LEASE}, ${AFTER}, ${TOOK})`,
-    retry: `settle_snooze(${LEASE}, ${AFTER}, ${ERROR}, ${TOOK})`,
-    failed: `settle_failed(${LEASE}, ${ERROR}, ${TOOK})`,
-  },
-  tx: {
-    receipt: `settle_receipt(${LEASE}, array[$reference::text], array[$response::jsonb], ${TOOK})`,
-    retry: `settle_retry(${LEASE}, ${ERROR}, ${AFTER}, array[$mayHaveLeft::boolean], ${TOOK})`,
-    rejected: `settle_rejected(${LEASE}, ${ERROR}, ${TOOK})`,
-  },
+const SETTLE =
+  `settle(${LEASE}, array[row($outcome::text, $error::jsonb, make_interval(secs => $after::float8),` +
+  " $mayHaveLeft::boolean, $reference::text, $response::jsonb, $tookMs::integer, 0)::tidegate.call_outcome])";
+/** What a stage may return, besides what a search for a receipt does. */
+const OUTCOMES: Record<Queue["stage"], string[]> = {
+  readiness: ["passed", "snoozed", "retry", "rejected"],
+  tx: ["receipt", "retry", "rejected"],
 };
-// The ends of a claim without an outcome. Released: its call has not begun, or has no effect, as a check. Cut off: its
-// send may have left; the lease ends at once, and the next claim rescues the request, with a search for its receipt.
-const RELEASED = `release(${LEASE})`;
+/** The call has not begun, or has no effect, as a check. */
+const RELEASED = { outcome: "released" } as const;
+// The end of a claim whose send may have left: the lease ends at once, and the next claim rescues the request, with a search
+// for its receipt.
 const CUT_OFF = `extend(${LEASE}, '10 ms')`;
 
 interface Queue {
@@ -281,7 +274,7 @@ export class Worker {
     } catch (error) {
       // Nested too deep for this program.
       const message = `the payload cannot be read: ${(error as Error).name}`;
-      return { outcome: isCheck ? "failed" : "rejected", code: "invalid_payload", message };
+      return { outcome: "rejected", code: "invalid_payload", message };
     }
     if (isCheck) return await this.bounded(call, payload, this.checks[call.kind]!);
     if (mayBeRepeated(call)) {
@@ -335,7 +328,7 @@ export class Worker {
       const isSearch = call.queue.stage === "tx" && !isSend;
       const isNothing = !outcome || outcome.outcome === "never";
       if (isNothing && isSearch) return null;
-      if (!isNothing && SETTLE[call.queue.stage][outcome.outcome]) return outcome;
+      if (!isNothing && OUTCOMES[call.queue.stage].includes(outcome.outcome)) return outcome;
       message = `the stage returned ${inspect(outcome)}`;
     } catch (error) {
       if (call.signal.aborted && call.signal.reason !== late) throw error;
@@ -356,17 +349,17 @@ export class Worker {
     this.told.set(place, now());
     this.log.error(
       `a stage of kind ${context.kind} threw an exception, which is retried like any failure (attempt ${context.attempt}` +
-        ` of ${context.attemptsMax}, request ${context.id}): for a request that cannot succeed, return "rejected", or` +
-        ` "failed" from a check: ${inspect(error)}`,
+        ` of ${context.attemptsMax}, request ${context.id}): for a request that cannot succeed, return "rejected":` +
+        ` ${inspect(error)}`,
     );
   }
 
   /** Settles, repeatedly while the database is unavailable and the lease holds. */
-  private async settle(call: Call, outcome: Outcome | string): Promise<void> {
+  private async settle(call: Call, outcome: Outcome | typeof RELEASED | string): Promise<void> {
     let moved: { queue?: string; wake?: boolean }[] | undefined;
     while (!moved) {
       try {
-        const settles = typeof outcome === "string" ? outcome : SETTLE[call.queue.stage][outcome.outcome];
+        const settles = typeof outcome === "string" ? outcome : SETTLE;
         const values = { lease: call.lease, tookMs: call.tookMs, ...settleValues(outcome) };
         moved = await this.rows(`select * from tidegate.${settles}`, values);
       } catch (error) {
@@ -384,7 +377,8 @@ export class Worker {
     // Another worker has the request, or it was cancelled or has ended.
     if (!moved.length) return this.log.warn(`request ${call.id}: the lease is lost, ${inspect(outcome)} is discarded`);
     const wake = new Set(moved.flatMap((row) => (row.wake && row.queue ? [row.queue] : [])));
-    if (typeof outcome === "string" && this.stopping.signal.aborted) wake.add(call.queue.name);
+    const isGivenBack = outcome === RELEASED || typeof outcome === "string";
+    if (isGivenBack && this.stopping.signal.aborted) wake.add(call.queue.name);
     for (const queue of wake) await this.rows("select tidegate.wake($queue)", { queue }).catch(() => {});
   }
 
@@ -523,7 +517,7 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /** The values of a settle's statement. */
-function settleValues(outcome: Outcome | Never | string): Record<string, unknown> {
+function settleValues(outcome: Outcome | Never | typeof RELEASED | string): Record<string, unknown> {
   if (typeof outcome === "string") return {};
   const values: Record<string, unknown> = { mayHaveLeft: true, ...outcome };
   if ("code" in outcome) {

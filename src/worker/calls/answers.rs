@@ -6,8 +6,8 @@ use crate::{
     lock::lock,
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Found, Sent},
-    store::Retry,
-    worker::outcome::{Outcome, caught},
+    store::{Outcome, Retry},
+    worker::outcome::caught,
 };
 
 /// The failed calls of one hedged request.
@@ -33,7 +33,7 @@ impl Failed {
                 noted.may_have_left |= retry.may_have_left;
                 noted.after = noted.after.max(retry.after);
             }
-            Outcome::Snooze(snooze) => noted.after = noted.after.max(snooze.after),
+            Outcome::Snoozed(snooze) => noted.after = noted.after.max(snooze.after),
             Outcome::Rejected(error) => {
                 noted.refusal.get_or_insert_with(|| error.clone());
             }
@@ -54,7 +54,7 @@ impl Failed {
         }
         match &mut outcome {
             Outcome::Retry(retry) => (retry.may_have_left, retry.after) = (noted.may_have_left, noted.after),
-            Outcome::Snooze(snooze) => snooze.after = noted.after,
+            Outcome::Snoozed(snooze) => snooze.after = noted.after,
             _ => {}
         }
         Err(outcome)
@@ -73,8 +73,8 @@ pub(super) fn of_hedged(answer: Result<Outcome, Outcome>) -> Result<Outcome, Out
 pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result<Outcome, Outcome> {
     match caught(async { stage.check(request).await }).await {
         Ok(Check::Ready) => Ok(Outcome::Passed),
-        Ok(Check::Snooze { after }) => Ok(Outcome::snooze(after, None)),
-        Ok(Check::Retry { error, after }) => Err(Outcome::snooze(after, Some(error))),
+        Ok(Check::Snooze { after }) => Ok(Outcome::snoozed(after, None)),
+        Ok(Check::Retry { error, after }) => Err(Outcome::snoozed(after, Some(error))),
         Ok(Check::Failed(error)) => Ok(Outcome::CheckFailed(error)),
         Err(panic) => Err(Outcome::CheckFailed(panic)),
     }

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from uuid import UUID
 
 Json: TypeAlias = Any
@@ -32,27 +32,22 @@ class Context:
 class Passed:
     """The request can run: its check has passed."""
 
+    word: ClassVar[str] = "passed"
+
 
 @dataclass(frozen=True)
 class Snooze:
     """The request cannot run yet; it is checked again `after` seconds, or as the policy has it. Uses no attempt."""
 
+    word: ClassVar[str] = "snoozed"
     after: float | None = None
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The request can never run."""
-
-    code: str
-    message: str
-    retryable: bool = False
 
 
 @dataclass(frozen=True)
 class Receipt:
     """The downstream took the request: under this reference, perhaps with the response (None: it comes later)."""
 
+    word: ClassVar[str] = "receipt"
     reference: str | None = None
     response: Json = None
 
@@ -61,11 +56,14 @@ class Receipt:
 class Never:
     """The downstream promises: it has not executed the request, and will execute no earlier send of it."""
 
+    word: ClassVar[str] = "never"
+
 
 @dataclass(frozen=True)
 class Rejected:
-    """The downstream refused the request permanently."""
+    """The request can never run, or the downstream refused it permanently."""
 
+    word: ClassVar[str] = "rejected"
     code: str
     message: str
     retryable: bool = False
@@ -75,13 +73,14 @@ class Rejected:
 class Retry:
     """The check or the send did not succeed; another attempt may: `after` seconds, or as the policy has it."""
 
+    word: ClassVar[str] = "retry"
     code: str
     message: str
     after: float | None = None
     may_have_left: bool = True  # False only if the downstream has certainly not received this attempt
 
 
-Check: TypeAlias = Callable[[Json, Context], Awaitable[Passed | Snooze | Retry | Failed]]
+Check: TypeAlias = Callable[[Json, Context], Awaitable[Passed | Snooze | Retry | Rejected]]
 Send: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | Retry | Rejected]]
 FindReceipt: TypeAlias = Callable[[Json, Context], Awaitable[Receipt | Never | None]]
-Outcome: TypeAlias = Passed | Snooze | Failed | Receipt | Rejected | Retry
+Outcome: TypeAlias = Passed | Snooze | Receipt | Rejected | Retry

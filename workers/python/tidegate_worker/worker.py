@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -24,8 +24,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from .json import dumps, loads
-from .outcomes import Check, Context, Failed, FindReceipt, Json, Never, Outcome, Passed, Receipt, Rejected
-from .outcomes import Retry, Send, Snooze
+from .outcomes import Check, Context, FindReceipt, Json, Never, Outcome, Passed, Receipt, Rejected, Retry, Send, Snooze
 
 log = logging.getLogger("tidegate_worker")
 # Errors after which the same statement may succeed later (InternalError: it takes no writes); and all of statements.
@@ -34,25 +33,28 @@ UNAVAILABLE, FAILURES = (psycopg.OperationalError, psycopg.InternalError, OSErro
 TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 # Seconds: the first pause of an idle queue, doubled up to the poll interval; and how late for its slot a send may be.
 FIRST_PAUSE, LATE = 0.002, 0.05
-# How many searches run at once for the receipts of requests that have ended, and what of their findings is stored.
-SEARCHES, FINDINGS = 16, {Receipt: "receipt", Never: "never"}
+# How many searches run at once for the receipts of requests that have ended.
+SEARCHES = 16
 # Seconds: how long an exception of a stage, by its type and line, is logged without its traceback after it was with it.
 TOLD_AGAIN = 300.0
 
-LEASE, TOOK = "array[%(lease)s::tidegate.lease]", "took_ms => array[%(took_ms)s::integer]"
-AFTER, ERROR = "array[make_interval(secs => %(after)s)]", "array[%(error)s::jsonb]"
-SETTLE = {
-    ("readiness", Passed): f"settle_passed({LEASE}, {TOOK})",
-    ("readiness", Snooze): f"settle_snooze({LEASE}, {AFTER}, {TOOK})",
-    ("readiness", Retry): f"settle_snooze({LEASE}, {AFTER}, {ERROR}, {TOOK})",
-    ("readiness", Failed): f"settle_failed({LEASE}, {ERROR}, {TOOK})",
-    ("tx", Receipt): f"settle_receipt({LEASE}, array[%(reference)s::text], array[%(response)s::jsonb], {TOOK})",
-    ("tx", Retry): f"settle_retry({LEASE}, {ERROR}, {AFTER}, array[%(may_have_left)s::boolean], {TOOK})",
-    ("tx", Rejected): f"settle_rejected({LEASE}, {ERROR}, {TOOK})",
-}
-# The ends of a claim without an outcome. Released: its call has not begun, or has no effect, as a check. Cut off: its
-# send may have left; the lease ends at once, and the next claim rescues the request, with a search for its receipt.
-RELEASED, CUT_OFF = f"release({LEASE})", f"extend({LEASE}, '10 ms')"
+LEASE = "array[%(lease)s::tidegate.lease]"
+SETTLE = (
+    f"settle({LEASE}, array[row(%(word)s::text, %(error)s::jsonb, make_interval(secs => %(after)s::float8),"
+    " %(may_have_left)s::boolean, %(reference)s::text, %(response)s::jsonb, %(took_ms)s::integer, 0)::tidegate.call_outcome])"
+)
+# What a stage may return, besides what a search for a receipt does.
+OUTCOMES = {"readiness": Passed | Snooze | Retry | Rejected, "tx": Receipt | Retry | Rejected}
+# The end of a claim whose send may have left: the lease ends at once, and the next claim rescues the request, with a search
+# for its receipt.
+CUT_OFF = f"extend({LEASE}, '10 ms')"
+
+
+@dataclass(frozen=True)
+class Released:
+    """The call has not begun, or has no effect, as a check."""
+
+    word: ClassVar[str] = "released"
 
 
 @dataclass(eq=False)
@@ -229,7 +231,7 @@ class Worker:
             elif keeping.done():
                 # Not awaited: a database that does not answer must not delay the end of a call whose lease is lost.
                 keeping = asyncio.create_task(self._keep(call))
-        outcome = CUT_OFF if call.is_sending else RELEASED
+        outcome = CUT_OFF if call.is_sending else Released()
         try:
             if not running.cancelled():
                 outcome = running.result()
@@ -263,14 +265,13 @@ class Worker:
     async def _outcome(self, call: Call) -> Any:
         """The outcome of a request's stage, or the statement that ends the claim without one."""
         if self._stopping.is_set():
-            return RELEASED
+            return Released()
         is_check = call.queue.stage == "readiness"
         try:
             payload = loads(call.payload)
         except (ValueError, RecursionError) as error:
             # Nested too deep for this program.
-            refuses = Failed if is_check else Rejected
-            return refuses("invalid_payload", f"the payload cannot be read: {type(error).__name__}")
+            return Rejected("invalid_payload", f"the payload cannot be read: {type(error).__name__}")
         if is_check:
             return await self._bounded(call, payload, self.checks[call.kind])
         if call.may_be_repeated:
@@ -280,7 +281,7 @@ class Worker:
                 return found
             if call.attempt > call.attempts_max:
                 return Retry("attempts_exhausted", "the worker of the last send was lost, and its receipt is not known")
-        return await self._bounded(call, payload, self.sends[call.kind], True) if await self._has_slot(call) else RELEASED
+        return await self._bounded(call, payload, self.sends[call.kind], True) if await self._has_slot(call) else Released()
 
     async def _has_slot(self, call: Call) -> bool:
         """Waits until a send may start. One that is late for its slot is released, or after a search takes another."""
@@ -312,7 +313,7 @@ class Worker:
                 outcome = await stage(payload, call)
             if isinstance(outcome, Never | None) and stage in self.receipts.values():
                 return None
-            if (call.queue.stage, type(outcome)) in SETTLE:
+            if isinstance(outcome, OUTCOMES[call.queue.stage]):
                 return outcome
             message = f"the stage returned {outcome!r}"
         except TimeoutError:
@@ -335,15 +336,15 @@ class Worker:
         self._told[place] = now
         log.error(
             "a stage of kind %s raised an exception, which is retried like any failure (attempt %s of %s, request %s): for"
-            " a request that cannot succeed, return Rejected, or Failed from a check",
+            " a request that cannot succeed, return Rejected",
             context.kind, context.attempt, context.attempts_max, context.id, exc_info=error,
         )  # fmt: skip
 
-    async def _settle(self, call: Call, outcome: Outcome | str) -> None:
+    async def _settle(self, call: Call, outcome: Outcome | Released | str) -> None:
         """Settles, repeatedly while the database is unavailable and the lease holds."""
         moved = None
         while moved is None:
-            function = outcome if isinstance(outcome, str) else SETTLE[call.queue.stage, type(outcome)]
+            function = outcome if isinstance(outcome, str) else SETTLE
             try:
                 values = {"lease": call.lease, "took_ms": call.took_ms, **settle_values(outcome)}
                 moved = await self.rows(f"select * from tidegate.{function}", **values)
@@ -361,7 +362,7 @@ class Worker:
         if not moved:
             # Another worker has the request, or it was cancelled or has ended.
             log.warning("request %s: the lease is lost, %r is discarded", call.id, outcome)
-        elif self._stopping.is_set() and isinstance(outcome, str):
+        elif self._stopping.is_set() and isinstance(outcome, Released | str):
             moved.append({"queue": call.queue.name, "wake": True})
         for queue in {row["queue"] for row in moved if row.get("wake")}:
             with contextlib.suppress(*FAILURES):
@@ -405,10 +406,10 @@ class Worker:
             self._tell(context, error)
         finally:
             context.cancelled.set()
-        if type(found) not in FINDINGS:
+        if not isinstance(found, Receipt | Never):
             log.debug("request %s: a search after its end has found %r", context.id, found)
             return
-        finding, values = FINDINGS[type(found)], {"reference": None, "response": None, **settle_values(found)}
+        finding, values = found.word, settle_values(found)
         settle = "tidegate.search_settle(%(id)s, %(finding)s, %(reference)s::text, %(response)s::jsonb)"
         while True:
             try:
@@ -466,13 +467,14 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
     return event.is_set()
 
 
-def settle_values(outcome: Outcome | str) -> dict[str, Any]:
+def settle_values(outcome: Outcome | Never | Released | str) -> dict[str, Any]:
     """The values of a settle's statement."""
-    given = {} if isinstance(outcome, str) else dict(vars(outcome))
+    names = ("error", "after", "may_have_left", "reference", "response")
+    given = dict.fromkeys(names) | ({} if isinstance(outcome, str) else vars(outcome) | {"word": outcome.word})
     if "code" in given:
         # A NUL or half of a surrogate pair cannot be stored.
         code, message = (re.sub("[\0\ud800-\udfff]", "\ufffd", given[name]) for name in ("code", "message"))
         given["error"] = Jsonb({"code": code, "message": message, "retryable": given.get("retryable", True)})
-    if given.get("response") is not None:
+    if given["response"] is not None:
         given["response"] = Jsonb(given["response"], dumps)
     return given

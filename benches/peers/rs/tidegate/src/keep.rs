@@ -51,7 +51,7 @@ async fn serve(session: &mut PgConnection, requests: i64) {
     .unwrap();
     let Some(leases) = leases else { return };
     let moved: i64 = sqlx::query_scalar(
-        "select count(*) from tidegate.settle_receipt(
+        "select count(*) from tidegate_internal.settle_receipt(
            $1::tidegate.lease[], null, array_fill('true'::jsonb, array[$2::integer])
          )",
     )

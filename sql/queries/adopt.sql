@@ -1,2 +1,0 @@
--- $1 actor
-select tidegate.adopt($1);

@@ -1,2 +1,0 @@
--- no parameters
-select name, subject, says from tidegate.configuration_warning;

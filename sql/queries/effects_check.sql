@@ -1,1 +1,0 @@
-select pg_current_xact_id_if_assigned()::text;

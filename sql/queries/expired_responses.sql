@@ -1,1 +1,0 @@
-select expired from tidegate.inbox_total;

@@ -1,2 +1,0 @@
--- $1 id
-select reason, sentence, figures from tidegate.explain($1);

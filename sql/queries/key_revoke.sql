@@ -1,2 +1,0 @@
--- $1 id
-select outcome = 'revoked' as revoked, name, revoked_at from tidegate.key_revoke($1);

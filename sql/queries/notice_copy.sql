@@ -1,1 +1,0 @@
-select quarantined_at, because from tidegate.notice_copy();

@@ -1,2 +1,0 @@
--- $1 a channel
-select pg_notify($1, '');

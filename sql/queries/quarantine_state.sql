@@ -1,1 +1,0 @@
-select since as quarantined_at, because from tidegate.quarantine_state;

@@ -1,2 +1,0 @@
--- $1 run
-select tidegate.recovery_ends($1);

@@ -1,1 +1,0 @@
-select kind, replays from tidegate.replay_counts();

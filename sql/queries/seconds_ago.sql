@@ -1,2 +1,0 @@
--- $1 seconds
-select tidegate.clock() - make_interval(secs => $1);

@@ -1,2 +1,0 @@
--- $1 queue
-select tidegate.wake($1);

@@ -1,2 +1,0 @@
--- $1 host
-select tidegate.webhook_host_remove($1);

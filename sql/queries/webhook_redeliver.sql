@@ -1,2 +1,0 @@
--- $1 request id
-select tidegate.webhook_redeliver($1);

@@ -1,0 +1,11 @@
+-- Comments on the types of this folder's subject.
+
+-- type call_outcome: What came of a check or a send, for `settle`.
+--   outcome: `passed`, `snoozed`, `receipt`, `retry`, `rejected` or `released`.
+--   error: {"code": text, "message": text, "retryable": boolean}, of `retry` and `rejected`.
+--   after: The least wait before the next call, of `snoozed` and `retry`; null: by the policy.
+--   may_have_left: Whether the downstream may have received the send, of `retry`; null: it may.
+--   reference: The downstream's reference, of `receipt`.
+--   response: The downstream's response, of `receipt`; null: it comes later.
+--   took_ms: How long the call took, milliseconds; null: since the claim.
+--   hedges: Calls that were made beyond the first; null: none.
