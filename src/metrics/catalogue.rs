@@ -1,4 +1,4 @@
-//! Every metric: name, form, labels, meaning. `docs/operations.md` has the same as a table, and a test compares.
+//! Every metric: name, form, labels, meaning. `docs/monitoring.md` has the same as a table, and a test compares.
 //!
 //! Labels have few values, which the program or an operator defines: routes, statuses, kinds, queues. Names that
 //! callers invent are counted as `unknown`, `unmatched` or `other`.

@@ -6,7 +6,8 @@ use super::{links::anchors, tidy::root};
 
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yml");
 const EXAMPLES: &str = include_str!("../../deploy/prometheus/alerts_test.yml");
-const OPERATIONS: &str = include_str!("../../docs/operations.md");
+/// The pages with tables of metrics: those of nodes and workers, those of `tidegate doctor --textfile`.
+const PAGES: [&str; 2] = [include_str!("../../docs/monitoring.md"), include_str!("../../docs/maintenance.md")];
 
 /// What follows `key` in each line that begins with it.
 fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
@@ -14,8 +15,9 @@ fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn alert_rules_name_metrics_of_the_table_in_the_operations_document() {
-    let known: BTreeSet<_> = values(OPERATIONS, "| `").filter_map(|row| row.split('`').next()).collect();
+fn alert_rules_name_metrics_of_the_tables_in_the_documents() {
+    let known: BTreeSet<_> =
+        PAGES.iter().flat_map(|page| values(page, "| `")).filter_map(|row| row.split('`').next()).collect();
     let named: BTreeSet<_> = RULES
         .lines()
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("name:"))

@@ -17,7 +17,7 @@ columns: `\\df+ tidegate.*`, `\\dv+ tidegate.*`, `\\d+ tidegate.kind`.
 const SETTINGS: &str = "
 ## Settings
 
-By their documented names, as `tidegate config` takes them ([how](operations.md#change-limits-while-it-runs)). `QUEUE`,
+By their documented names, as `tidegate config` takes them ([how](configuration.md#change-limits-while-it-runs)). `QUEUE`,
 `KIND` and `STAGE` stand for a name. Defaults are those of a new row; a kind with another deadline comes with
 [others](policies.md#what-a-kind-comes-with). Quotas have the settings of a gate, under names such as
 `kind KIND.high_water`.
@@ -50,7 +50,7 @@ order by s.ordinality";
 const FUNCTIONS: &str = "
 ## Functions
 
-Of schema `tidegate`, for the [roles](operations.md#roles) that may call them; `tidegate_admin` may call all.
+Of schema `tidegate`, for the [roles](install.md#roles) that may call them; `tidegate_admin` may call all.
 
 | function | roles | does |
 |---|---|---|
@@ -89,7 +89,7 @@ order by c.relname";
 const INVARIANTS: &str = "
 ## Invariants
 
-What `tidegate doctor` checks; [doctor](operations.md#doctor) has what to do about a violation.
+What `tidegate doctor` checks; [doctor](maintenance.md#doctor) has what to do about a violation.
 
 | invariant | holds when |
 |---|---|
@@ -151,8 +151,8 @@ async fn names(query: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operations_page_has_what_to_do_about_each_violation() {
-    let listed = listed("operations.md", "| violation | what to do |\n");
+async fn the_maintenance_page_has_what_to_do_about_each_violation() {
+    let listed = listed("maintenance.md", "| violation | what to do |\n");
     let is_listed = |name: &String| {
         let is = |listed: &String| match listed.strip_suffix('…') {
             Some(beginning) => name.starts_with(beginning),
@@ -179,7 +179,7 @@ fn the_pages_have_each_reason_of_explain_and_each_sqlstate() {
     let comment = explain.lines().map_while(|line| line.strip_prefix("--"));
     let codes = comment.filter_map(|line| line.strip_prefix("   ")?.split("  ").next());
     let reasons: BTreeSet<_> = codes.flat_map(|codes| codes.split(", ")).map(str::to_owned).collect();
-    assert_eq!(listed("operations.md", "| reason | what to do |\n"), reasons);
+    assert_eq!(listed("requests.md", "| reason | what to do |\n"), reasons);
 
     let sql = [files("sql", "sql"), files("migrations", "sql")].concat();
     let raised = sql.iter().flat_map(|(_, text)| text.match_indices("'TG").map(|(at, _)| &text[at + 1..at + 6]));

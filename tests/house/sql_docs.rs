@@ -1,12 +1,14 @@
 //! Does the SQL in the documents still work? The session of `docs/sql.md` must answer what is printed there.
 
+use std::fs;
+
 use sqlx::{PgConnection, Row, ValueRef, postgres::PgRow};
 use tidegate::internals::schema;
 
+use super::tidy::root;
 use crate::support::TestDatabase;
 
 const DOCUMENT: &str = include_str!("../../docs/sql.md");
-const OPERATIONS: &str = include_str!("../../docs/operations.md");
 
 /// One ```` ```sql ```` block: its statements, the SQLSTATE its last one is to fail with, and the tables printed below.
 #[derive(Debug)]
@@ -39,15 +41,28 @@ async fn the_session_in_the_sql_document_answers_what_is_printed_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sql_in_the_operations_document_runs() {
-    let database = TestDatabase::new().await;
-    let mut session = database.session().await;
-    let blocks = blocks(OPERATIONS);
-    assert!(blocks.len() > 10, "only {} blocks found", blocks.len());
+async fn the_sql_in_the_pages_for_operators_runs() {
+    let pages = operators_pages();
+    let count: usize = pages.iter().map(|(_, page)| blocks(page).len()).sum();
+    assert!(pages.len() >= 9 && count > 20, "only {count} blocks found in {} pages", pages.len());
 
-    for block in &blocks {
-        run(&mut session, block).await;
+    for (name, page) in &pages {
+        println!("docs/{name}");
+        let database = TestDatabase::new().await;
+        let mut session = database.session().await;
+        for block in &blocks(page) {
+            run(&mut session, block).await;
+        }
     }
+}
+
+/// The pages that `docs/SUMMARY.md` has below the one for operators, with their names.
+fn operators_pages() -> Vec<(String, String)> {
+    let folder = root().join("docs");
+    let summary = fs::read_to_string(folder.join("SUMMARY.md")).unwrap();
+    let (_, below) = summary.split_once("](operations.md)\n").unwrap();
+    let names = below.lines().map_while(|line| line.strip_prefix("    - ")?.split_once("](")?.1.strip_suffix(')'));
+    names.map(|name| (name.to_owned(), fs::read_to_string(folder.join(name)).unwrap())).collect()
 }
 
 /// Runs a block, a statement at a time as `psql` would; the answers that have rows.

@@ -104,8 +104,8 @@ async fn worker_figures(database: &TestDatabase) -> Figures {
 }
 
 #[test]
-fn the_operations_page_lists_every_figure() {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
+fn the_monitoring_page_lists_every_figure() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/monitoring.md")).unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Metrics\n"));
     let listed: BTreeSet<_> =
         section.unwrap().lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();

@@ -111,7 +111,7 @@ async fn a_file_that_cannot_be_written_is_an_error_after_the_findings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operations_page_lists_its_metrics() {
+async fn the_maintenance_page_lists_its_metrics() {
     let (database, _session) = lived_in().await;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("doctor.prom");
@@ -119,7 +119,7 @@ async fn the_operations_page_lists_its_metrics() {
     let text = fs::read_to_string(&path).unwrap();
     let written: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
 
-    let page = include_str!("../../docs/operations.md");
+    let page = include_str!("../../docs/maintenance.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `tidegate_doctor_"));
     let listed: Vec<_> = rows
         .map(|row| {

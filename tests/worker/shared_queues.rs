@@ -144,7 +144,7 @@ async fn a_queue_names_the_kinds_that_use_it_and_those_that_did_until_they_are_d
     let own = ["direct", "input_proof", "public_decrypt", "user_decrypt"];
     assert_eq!(session.texts(&kinds("tx")).await, own);
     assert_eq!(session.texts(&kinds("readiness")).await, [own[2], own[3]]);
-    // What operations.md tells operators to do for `kind_missing_from_its_queue`.
+    // What maintenance.md tells operators to do for `kind_missing_from_its_queue`.
     database.execute("update tidegate.queue set kinds = '{}'; update tidegate.kind set tx_queue = tx_queue").await;
     assert_eq!(session.texts(&kinds("tx")).await, own);
     assert_eq!(session.texts(&kinds("readiness")).await, [own[2], own[3]]);

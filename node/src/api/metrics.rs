@@ -38,7 +38,7 @@ pub(super) async fn measure(State(metrics): State<Arc<NodeMetrics>>, request: Re
 
 /// Metrics for monitoring.
 ///
-/// In Prometheus' text format; `docs/operations.md` describes them. Without the database it answers with the metrics of
+/// In Prometheus' text format; `docs/monitoring.md` describes them. Without the database it answers with the metrics of
 /// this process only.
 #[utoipa::path(
     get,

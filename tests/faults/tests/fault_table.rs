@@ -235,7 +235,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     all_ended(&PgPool::connect(&database.url).await.unwrap()).await;
     drop(lost);
 
-    // The restore of docs/operations.md, with the backup, which is a copy and notices that.
+    // The restore of docs/repair.md, with the backup, which is a copy and notices that.
     let backup_url = database.url.replace(&database.name, &backup);
     let restored = PgPool::connect(&backup_url).await.unwrap();
     for step in [
