@@ -3,15 +3,11 @@
 select s.id, s.req_status::text as status, case when s.wake then s.queue end as wakes
 from tidegate.settle(
   array(select row($1::text, l.token, l.id)::tidegate.lease from unnest($2::bigint[], $3::uuid[]) as l(token, id)),
-  array(
-    select row(
-      o.outcome, o.error, make_interval(secs => o.wait_ms / 1000.0), o.may_have_left, o.reference, o.response,
-      o.took_ms, o.hedges
-    )::tidegate.call_outcome
-    from unnest(
-      $4::text[], $5::jsonb[], $6::bigint[], $7::boolean[], $8::text[], $9::jsonb[], $10::integer[], $11::integer[]
-    ) as o(outcome, error, wait_ms, may_have_left, reference, response, took_ms, hedges)
-  )
+  $4, $5,
+  case when $6::bigint[] is not null then
+    array(select make_interval(secs => w.ms / 1000.0) from unnest($6::bigint[]) as w(ms))
+  end,
+  $7, $8, $9, $10, $11
 ) as s;
 
 -- effects_begin: $1 how long each statement of this transaction may run, in milliseconds

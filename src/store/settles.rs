@@ -142,29 +142,37 @@ type Query<'q> = QueryAs<'q, Postgres, Moved, PgArguments>;
 
 /// The statement that settles outcomes, which are storable.
 fn query<'q, T: Borrow<Outcome>>(queue: &'q str, settles: &'q [Settle<T>]) -> Result<Query<'q>> {
-    fn column<'q, T: Borrow<Outcome>, V>(settles: &'q [Settle<T>], value: impl Fn(&'q Outcome) -> V) -> Vec<V> {
-        settles.iter().map(|settle| value(settle.outcome.borrow())).collect()
-    }
-    let receipts = || settles.iter().filter_map(|settle| settle.outcome.borrow().receipt());
-    receipts().try_for_each(check_response)?;
+    let outcomes = || settles.iter().map(|settle| settle.outcome.borrow());
+    let receipts = || outcomes().map(Outcome::receipt);
+    receipts().flatten().try_for_each(check_response)?;
     let whole = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
     let hedges = |settle: &Settle<T>| i32::try_from(settle.hedges).unwrap_or(i32::MAX);
+    let (first, rest) = (outcomes().next().map(Outcome::word), outcomes().map(Outcome::word));
+    // One for all, if they are the same.
+    let words: Vec<_> =
+        if rest.clone().all(|word| Some(word) == first) { first.into_iter().collect() } else { rest.collect() };
     let query = sqlx::query_as(statement!("settle"))
         .bind(queue)
         .bind(settles.iter().map(|settle| settle.lease.token).collect::<Vec<_>>())
         .bind(settles.iter().map(|settle| settle.lease.id).collect::<Vec<_>>())
-        .bind(column(settles, Outcome::word))
-        .bind(column(settles, |outcome| outcome.error().map(RequestError::to_json)))
-        .bind(column(settles, |outcome| outcome.after().map(milliseconds)))
-        .bind(column(settles, |outcome| match outcome {
+        .bind(words)
+        .bind(column(outcomes().map(|outcome| outcome.error().map(RequestError::to_json))))
+        .bind(column(outcomes().map(|outcome| outcome.after().map(milliseconds))))
+        .bind(column(outcomes().map(|outcome| match outcome {
             Outcome::Retry(retry) => Some(retry.may_have_left),
             _ => None,
-        }))
-        .bind(column(settles, |outcome| outcome.receipt().and_then(|receipt| receipt.reference.as_deref())))
-        .bind(column(settles, |outcome| outcome.receipt().and_then(|receipt| receipt.response.as_ref())))
-        .bind(settles.iter().map(|settle| settle.took.map(whole)).collect::<Vec<_>>())
-        .bind(settles.iter().map(hedges).collect::<Vec<_>>());
+        })))
+        .bind(column(receipts().map(|receipt| receipt.and_then(|receipt| receipt.reference.as_deref()))))
+        .bind(column(receipts().map(|receipt| receipt.and_then(|receipt| receipt.response.as_ref()))))
+        .bind(column(settles.iter().map(|settle| settle.took.map(whole))))
+        .bind(column(settles.iter().map(|settle| Some(hedges(settle)).filter(|hedges| *hedges > 0))));
     Ok(query)
+}
+
+/// One value for each outcome; `None` if none has one.
+fn column<V>(values: impl Iterator<Item = Option<V>>) -> Option<Vec<Option<V>>> {
+    let values: Vec<_> = values.collect();
+    values.iter().any(Option::is_some).then_some(values)
 }
 
 /// Refuses a response that HTTP refuses, too: no poll could return it.

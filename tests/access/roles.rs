@@ -87,11 +87,6 @@ async fn one(session: &mut PgConnection, function: &str, queue: &str) -> Vec<Cla
     claims
 }
 
-/// An outcome without an error, as a row.
-fn outcome_of(word: &str, reference: &str) -> String {
-    format!("row('{word}', null, null, null, {reference}, null, null, null)::tidegate.call_outcome")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let database = TestDatabase::unlimited().await;
@@ -104,13 +99,12 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     for outcome in ["passed", "snoozed", "rejected"] {
         let claims = leases(&one(&mut worker, "claim_readiness", "readiness").await);
         assert_eq!(column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')")).await.len(), 1);
-        let settle = format!("select * from tidegate.settle({claims}, array[{}])", outcome_of(outcome, "null"));
+        let settle = format!("select * from tidegate.settle({claims}, '{{{outcome}}}')");
         assert_eq!(column(&mut worker, &settle).await.len(), 1, "{outcome}");
     }
     for outcome in ["receipt", "retry", "rejected", "released"] {
         let claims = leases(&one(&mut worker, "claim_tx", "tx").await);
-        let reference = if outcome == "receipt" { "'r'" } else { "null" };
-        let settle = format!("select * from tidegate.settle({claims}, array[{}])", outcome_of(outcome, reference));
+        let settle = format!("select * from tidegate.settle({claims}, '{{{outcome}}}', refs => '{{r}}')");
         assert_eq!(column(&mut worker, &settle).await.len(), 1, "{outcome}");
     }
     assert_eq!(value(&mut worker, "select outcome from tidegate.respond('{}', reference => 'r')").await, "completed");
@@ -290,8 +284,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
     .await;
     let id = value(&mut admin, "select id from tidegate.submit('own', '{}')").await;
     let checks = leases(&one(&mut admin, "claim_readiness", "own_checks").await);
-    let passed = outcome_of("passed", "null");
-    run(&mut admin, &format!("select tidegate.settle({checks}, array[{passed}])")).await;
+    run(&mut admin, &format!("select tidegate.settle({checks}, '{{passed}}')")).await;
     one(&mut admin, "claim_tx", "own_tx").await;
     assert_eq!(value(&mut admin, "select reset from tidegate.recover(reset_all => true, force => true)").await, "1");
     run(&mut admin, "select tidegate.pause('own_tx'); select tidegate.pause(paused => false); select tidegate.remove_stray_messages('own_tx')").await;

@@ -206,30 +206,35 @@ impl Database {
                     self.lease_for()
                 )
             }
-            Command::Settle { check, picks, .. } => {
-                let outcome = match check {
-                    Check::Passed => outcome("passed", None, Wait::AsThePolicySays, None, "null", "null"),
-                    Check::Failed => outcome("rejected", None, Wait::AsThePolicySays, None, "null", "null"),
-                    Check::Snooze { wait, code } => {
-                        let word = if code.is_some() { "retry" } else { "snoozed" };
-                        outcome(word, *code, *wait, None, "null", "null")
-                    }
-                };
-                self.settle(Queue::Readiness, picks, |_| outcome.clone())
-            }
-            Command::Report { sent, picks, .. } => self.settle(Queue::Tx, picks, |request| match sent {
-                Sent::Receipt { reference, answered } => {
-                    let reference = if *reference { self.reference(request) } else { "null".to_owned() };
-                    let response = if *answered { "'{}'" } else { "null" };
-                    outcome("receipt", None, Wait::AsThePolicySays, None, &reference, response)
+            Command::Settle { check, picks, .. } => match check {
+                Check::Passed => self.settle(Queue::Readiness, picks, "passed", ""),
+                Check::Failed => self.settle(Queue::Readiness, picks, "rejected", ""),
+                Check::Snooze { wait, code } => {
+                    let outcome = if code.is_some() { "retry" } else { "snoozed" };
+                    let more = format!(", errors => {}, after => {}", errors(*code, picks), after(*wait, picks));
+                    self.settle(Queue::Readiness, picks, outcome, &more)
                 }
-                Sent::Rejected => outcome("rejected", Some("no"), Wait::AsThePolicySays, None, "null", "null"),
-                Sent::Retry { wait, code, left } => outcome("retry", Some(code), *wait, *left, "null", "null"),
-            }),
-            Command::Release { queue, picks, .. } => {
-                let released = outcome("released", None, Wait::AsThePolicySays, None, "null", "null");
-                self.settle(*queue, picks, |_| released.clone())
-            }
+            },
+            Command::Report { sent, picks, .. } => match sent {
+                Sent::Receipt { reference, answered } => {
+                    let more = self.receipt(*reference, *answered, picks);
+                    self.settle(Queue::Tx, picks, "receipt", &more)
+                }
+                Sent::Rejected => {
+                    self.settle(Queue::Tx, picks, "rejected", &format!(", errors => {}", errors(Some("no"), picks)))
+                }
+                Sent::Retry { wait, code, left } => {
+                    let left = left.map_or("null".to_owned(), |left| left.to_string());
+                    let more = format!(
+                        ", errors => {}, after => {}, may_have_left => array_fill({left}::boolean, array[{}])",
+                        errors(Some(code), picks),
+                        after(*wait, picks),
+                        picks.len()
+                    );
+                    self.settle(Queue::Tx, picks, "retry", &more)
+                }
+            },
+            Command::Release { queue, picks, .. } => self.settle(*queue, picks, "released", ""),
             Command::Extend { queue, picks, .. } => format!(
                 "select count(*)::text from tidegate.extend({}, {})",
                 self.leases(*queue, picks),
@@ -352,15 +357,27 @@ impl Database {
         }
     }
 
-    /// A settle of these leases, each with the outcome for its request.
-    fn settle(&self, queue: Queue, picks: &[Pick], outcome: impl Fn(&str) -> String) -> String {
-        let all = &self.leases[queue as usize];
-        let outcomes: Vec<_> = picks.iter().map(|pick| outcome(&all[all.len() - 1 - pick.back].0)).collect();
+    /// A settle of these leases, all with this outcome.
+    fn settle(&self, queue: Queue, picks: &[Pick], outcome: &str, more: &str) -> String {
         format!(
-            "select s.id, s.req_status from tidegate.settle({}, array[{}]::tidegate.call_outcome[]) as s",
-            self.leases(queue, picks),
-            outcomes.join(", ")
+            "select s.id, s.req_status from tidegate.settle({}, '{{{outcome}}}'{more}) as s",
+            self.leases(queue, picks)
         )
+    }
+
+    /// References and responses of receipts, as arguments of a settle.
+    fn receipt(&self, reference: bool, answered: bool, picks: &[Pick]) -> String {
+        let all = &self.leases[Queue::Tx as usize];
+        let references: Vec<_> = picks
+            .iter()
+            .map(|pick| {
+                let (request, _) = &all[all.len() - 1 - pick.back];
+                if reference { self.reference(request) } else { "null".to_owned() }
+            })
+            .collect();
+        let responses =
+            if answered { format!("array_fill('{{}}'::jsonb, array[{}])", picks.len()) } else { "null".to_owned() };
+        format!(", refs => array[{}]::text[], responses => {responses}", references.join(", "))
     }
 
     /// The whole state, in the form of [`super::model::Model::describe`].
@@ -389,14 +406,17 @@ fn ids(ids: &[Uuid]) -> String {
     format!("array[{}]::uuid[]", ids.join(", "))
 }
 
-/// An outcome, as a row.
-fn outcome(word: &str, code: Option<&str>, wait: Wait, left: Option<bool>, reference: &str, response: &str) -> String {
+/// As many of the same error as there are leases.
+fn errors(code: Option<&str>, picks: &[Pick]) -> String {
     let error = code.map_or("null".to_owned(), |code| format!("'{{\"code\": \"{code}\", \"message\": \"so\"}}'"));
-    let after = match wait {
+    format!("array_fill({error}::jsonb, array[{}])", picks.len())
+}
+
+fn after(wait: Wait, picks: &[Pick]) -> String {
+    let interval = match wait {
         Wait::None => "'0'",
         Wait::AsThePolicySays => "null",
         Wait::TooLong => "'2 hours'",
     };
-    let left = left.map_or("null".to_owned(), |left| left.to_string());
-    format!("row('{word}', {error}, {after}, {left}, {reference}, {response}, null, null)")
+    format!("array_fill({interval}::interval, array[{}])", picks.len())
 }

@@ -5,20 +5,23 @@ use crate::support::{
     race::{Held, Session, leases, settle, submit_many},
 };
 
-/// An outcome by its members.
-fn outcome(members: &str) -> String {
-    format!("jsonb_populate_record(null::tidegate.call_outcome, '{members}')")
-}
-
-/// A settle of these leases with an outcome for each: where each request is now, in the order of the leases.
+/// A settle of these leases with an outcome for each, by its members: where each request is now, in the order of the leases.
 fn round(held: &[Held], outcomes: &[&str]) -> String {
-    let outcomes: Vec<_> = outcomes.iter().map(|members| outcome(members)).collect();
+    let member = |name: &str, sort: &str| {
+        let values = outcomes.iter().map(|members| format!("('{members}'::jsonb ->> '{name}')::{sort}"));
+        format!("array[{}]::{sort}[]", values.collect::<Vec<_>>().join(", "))
+    };
     format!(
         "select concat_ws(' ', s.req_status, s.queue, s.wake)
          from unnest({leases}) with ordinality as l(queue, token, id, place)
-         left join tidegate.settle({leases}, array[{}]) as s using (id)
+         left join tidegate.settle({leases}, {}, {}, {}, {}, {}, {}) as s using (id)
          order by l.place",
-        outcomes.join(", "),
+        member("outcome", "text"),
+        member("error", "jsonb"),
+        member("after", "interval"),
+        member("may_have_left", "boolean"),
+        member("reference", "text"),
+        member("response", "jsonb"),
         leases = leases(held),
     )
 }
@@ -93,14 +96,15 @@ async fn an_outcome_that_is_none_or_too_many_of_them_move_nothing() {
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 2).await;
     for outcomes in [
-        &[r#"{"outcome": "receipt"}"#][..],
+        &[][..],
+        &[r#"{"outcome": "taken"}"#],
         &[r#"{"outcome": "receipt"}"#, r#"{"outcome": "taken"}"#],
         &[r#"{"outcome": "receipt"}"#, "{}"],
         &[r#"{"outcome": "receipt"}"#, r#"{"outcome": "receipt"}"#, r#"{"outcome": "receipt"}"#],
     ] {
         let (code, message) = session.attempt(&round(&held, outcomes)).await.unwrap_err();
         assert_eq!(code, "TG007");
-        let words = "a settle has one outcome for each lease: released, snoozed, retry, passed, receipt, rejected";
+        let words = "a settle has one outcome for each lease, or one for all: released, snoozed, retry, passed, receipt, rejected";
         assert_eq!(message, words);
     }
     // Of the other stage: nothing is in that state.

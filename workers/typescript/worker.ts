@@ -23,8 +23,8 @@ const TOLD_AGAIN = 300;
 
 const LEASE = "array[$lease::tidegate.lease]";
 const SETTLE =
-  `settle(${LEASE}, array[row($outcome::text, $error::jsonb, make_interval(secs => $after::float8),` +
-  " $mayHaveLeft::boolean, $reference::text, $response::jsonb, $tookMs::integer, 0)::tidegate.call_outcome])";
+  `settle(${LEASE}, array[$outcome], array[$error::jsonb], array[make_interval(secs => $after)],` +
+  " array[$mayHaveLeft::boolean], array[$reference::text], array[$response::jsonb], array[$tookMs::integer])";
 /** What a stage may return, besides what a search for a receipt does. */
 const OUTCOMES: Record<Queue["stage"], string[]> = {
   readiness: ["passed", "snoozed", "retry", "rejected"],

@@ -40,8 +40,8 @@ TOLD_AGAIN = 300.0
 
 LEASE = "array[%(lease)s::tidegate.lease]"
 SETTLE = (
-    f"settle({LEASE}, array[row(%(word)s::text, %(error)s::jsonb, make_interval(secs => %(after)s::float8),"
-    " %(may_have_left)s::boolean, %(reference)s::text, %(response)s::jsonb, %(took_ms)s::integer, 0)::tidegate.call_outcome])"
+    f"settle({LEASE}, array[%(word)s], array[%(error)s::jsonb], array[make_interval(secs => %(after)s)],"
+    " array[%(may_have_left)s::boolean], array[%(reference)s::text], array[%(response)s::jsonb], array[%(took_ms)s::integer])"
 )
 # What a stage may return, besides what a search for a receipt does.
 OUTCOMES = {"readiness": Passed | Snooze | Retry | Rejected, "tx": Receipt | Retry | Rejected}
@@ -469,8 +469,9 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
 
 def settle_values(outcome: Outcome | Never | Released | str) -> dict[str, Any]:
     """The values of a settle's statement."""
-    names = ("error", "after", "may_have_left", "reference", "response")
-    given = dict.fromkeys(names) | ({} if isinstance(outcome, str) else vars(outcome) | {"word": outcome.word})
+    given: dict[str, Any] = dict.fromkeys(("error", "after", "may_have_left", "reference", "response"))
+    if not isinstance(outcome, str):
+        given |= vars(outcome) | {"word": outcome.word}
     if "code" in given:
         # A NUL or half of a surrogate pair cannot be stored.
         code, message = (re.sub("[\0\ud800-\udfff]", "\ufffd", given[name]) for name in ("code", "message"))
