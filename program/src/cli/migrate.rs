@@ -15,7 +15,7 @@ pub(super) struct Migrate {
     /// Replace the functions of a later build of the program by this program's
     #[arg(long)]
     downgrade: bool,
-    /// Which of the four group roles to have: make those that are missing, or take only those that exist
+    /// Which of the five group roles to have: make those that are missing, or take only those that exist
     #[arg(long, value_enum, default_value_t = Roles::Make)]
     roles: Roles,
 }

@@ -265,7 +265,7 @@ impl Findings {
             0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
             broken => {
                 outln!("{broken} of {checked} invariants do not hold ({seconds:.1} s)");
-                outln!("`tidegate recover` repairs part of this; docs/maintenance.md has a section for each invariant");
+                outln!("`tidegate recover` repairs part of this; docs/maintenance.md lists every invariant");
             }
         }
         if self.is_complete() {
