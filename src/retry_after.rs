@@ -1,4 +1,7 @@
 //! Retry-After: one number for the header and the body of an answer.
+//!
+//! The database computes it: `request_outlooks` for polls, `submit` and `submit_etas` for new requests, `gate_wait` at a
+//! closed gate.
 
 use std::time::Duration;
 

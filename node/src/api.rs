@@ -24,7 +24,7 @@ mod quote;
 mod rate_limit;
 mod resolution;
 mod responses;
-mod retry_after;
+mod retry_after_header;
 pub(crate) mod routes;
 pub(crate) mod server;
 mod submit;
@@ -40,7 +40,7 @@ use self::{
     guard::guard,
     layers::{guarded, timely},
 };
-use crate::state::{admission::Admission, node::Node, streams::Streams};
+use crate::state::{node::Node, places::Places, streams::Streams};
 
 /// How many calls of `/v1/admin` may be under way; they do not count against the other limit.
 const ADMIN_CALLS: usize = 16;
@@ -62,20 +62,20 @@ impl Node {
 
         let access = &self.access;
         // The guard is the outer layer: calls without access take no permit.
-        let limited = |scope, admission: &Admission, routes: Router<Arc<Api>>| {
-            let limit = middleware::from_fn_with_state(admission.clone(), limits::admit);
+        let limited = |scope, places: &Places, routes: Router<Arc<Api>>| {
+            let limit = middleware::from_fn_with_state(places.clone(), limits::admit);
             guard(access, scope, routes.route_layer(limit))
         };
         let at_gate = middleware::from_fn_with_state(Arc::clone(&api), rate_limit::at_gate);
         let submissions = Router::from(routes::submissions()).route_layer(at_gate);
         let submitters = submissions.merge(Router::from(routes::queries()));
         let monitoring = access.with_old_keys();
-        let calls = limited(Scope::Submit, &self.admission, submitters)
-            .merge(limited(Scope::Respond, &self.admission, Router::from(routes::responses())))
+        let calls = limited(Scope::Submit, &self.places, submitters)
+            .merge(limited(Scope::Respond, &self.places, Router::from(routes::responses())))
             .merge(guard(&monitoring, Scope::Admin, Router::from(routes::monitoring())));
         // Repairing a node must not wait for the calls that overload it.
         let admin = admin::nothing_else(Router::from(admin::routes()));
-        let operations = limited(Scope::Admin, &Admission::new(ADMIN_CALLS), admin)
+        let operations = limited(Scope::Admin, &Places::new(ADMIN_CALLS), admin)
             .merge(Router::from(routes::health()))
             .merge(Router::from(routes::documents()))
             .merge(openapi::page());

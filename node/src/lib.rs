@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use self::parts::{part, together};
 pub use self::state::{
     access::{Caller, Refusal},
-    admission::Permit,
     metrics::exporter::Exporter,
     node::Node,
     node_options::{Keys, NodeOptions},
     options::{ConnectionOptions, HttpOptions},
+    places::Permit,
 };
 pub use tidegate::internals::{
     api_key::Scope,

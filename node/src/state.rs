@@ -1,7 +1,6 @@
 //! What the API of one process keeps in memory, and shares among its calls. It knows nothing of routes and answers.
 
 pub(crate) mod access;
-pub(crate) mod admission;
 pub(crate) mod gates;
 pub(crate) mod grouping;
 pub(crate) mod metrics;
@@ -10,6 +9,7 @@ pub(crate) mod node_options;
 pub(crate) mod options;
 mod origin;
 pub(crate) mod outlooks;
+pub(crate) mod places;
 mod statistics;
 pub(crate) mod streams;
 

@@ -1,4 +1,4 @@
--- claim_limits: How much a claim may take (see the type).
+-- claim_limits: How many requests a claim may take now, within rate (`pacing_slots`), concurrency, pauses and breakers.
 --
 -- Each transaction compiles the expressions of PL/pgSQL anew, so the functions of a claim evaluate few.
 --

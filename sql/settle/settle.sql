@@ -27,7 +27,7 @@ create or replace function tidegate.settle(
   language plpgsql security definer
 as $$
 declare
-  -- Those that put messages back come first: the lock of the watermark comes before those of drains.
+  -- Outcomes that put messages back come first: a transaction takes the lock of the watermark before a drain lock.
   v_order constant text[] := '{released,snoozed,retry,passed,receipt,rejected}';
   v_outcome text := outcomes[1];
   v_is_check boolean;

@@ -3,7 +3,9 @@
 --
 -- Outcomes: `accepted`, `replayed` (same idempotency key, same payload), or `refused` (a gate is closed or full; id
 -- null). Commits with the caller's transaction. `not_before` delays the start of the request. `same_key`: 'compare', or
--- 'replay' when the key decides alone, whatever the payload. See `submit_batch` for `admission` and the errors.
+-- 'replay' when the key decides alone, whatever the payload. With `key_patience_ms`, 55P03 when the key waits longer
+-- for another transaction, and a replay has only id, status and queue. See `submit_batch` for `admission` and the
+-- errors.
 --
 -- Stores the common case (see `wanted_terms`) in few statements, because a caller waits for each. `submit_requests`
 -- takes all other cases, by the same rules and in the same order of locks: other options and kinds, a closed gate, a
@@ -13,7 +15,8 @@
 -- Uses scalar variables and few expressions, because PL/pgSQL prepares each expression in each transaction.
 create or replace function tidegate.submit(
   kind text, payload jsonb, idempotency_key text default null, submitter text default null,
-  admission text default 'enforce', not_before timestamptz default null, same_key text default 'compare'
+  admission text default 'enforce', not_before timestamptz default null, same_key text default 'compare',
+  key_patience_ms integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -39,7 +42,6 @@ declare
   v_eta_each   bigint;
   v_eta_below  bigint;
   v_first      boolean;
-  v_patience   text;
   v_timeout    text;
   v_last       bigint;
   v_to         bigint;
@@ -74,11 +76,9 @@ begin
     if idempotency_key is not null then
       -- Read before the insert of the key assigns a transaction id: a transaction's first draw needs no announcement.
       v_first := pg_current_xact_id_if_assigned() is null;
-      -- Set by `submit_group`: how long a key may wait for another transaction.
-      v_patience := nullif(current_setting('tidegate.key_patience_ms', true), '');
-      if v_patience is not null then
+      if key_patience_ms is not null then
         v_timeout := current_setting('lock_timeout');
-        v_patience := set_config('lock_timeout', v_patience, true);
+        v_done := set_config('lock_timeout', key_patience_ms::text, true);
       end if;
       insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
       select
@@ -90,8 +90,8 @@ begin
       where t.kind = submit.kind
       on conflict on constraint dedup_pkey do nothing
       returning d.scope into v_scope;
-      if v_patience is not null then
-        v_patience := set_config('lock_timeout', v_timeout, true);
+      if key_patience_ms is not null then
+        v_done := set_config('lock_timeout', v_timeout, true);
       end if;
       exit plain when not found;
       v_now := tidegate.clock();
@@ -166,10 +166,7 @@ begin
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], array[submit.submitter], submit.admission,
-    -- Set in a group, where a replay is not answered with its position.
-    submit.not_before, coalesce(current_setting('tidegate.key_patience_ms', true), '') <> '',
-    nullif(current_setting('tidegate.key_patience_ms', true), '')::integer,
-    p_same_key => submit.same_key
+    submit.not_before, submit.key_patience_ms is not null, submit.key_patience_ms, p_same_key => submit.same_key
   ) as s;
 end;
 $$;

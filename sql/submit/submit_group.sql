@@ -20,8 +20,6 @@ create or replace function tidegate.submit_group(
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
 as $$
-declare
-  v_waits boolean;
 begin
   if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null and submit_group.admission = 'enforce'
     -- One of each or none, and the first is where [1] finds it.
@@ -29,18 +27,11 @@ begin
     and coalesce(submit_group.submitters, array[null::text]) = array[submit_group.submitters[1]]
     and exists (select from tidegate.submit_terms as t where t.kind = submit_group.kind)
   then
-    v_waits := submit_group.idempotency_keys[1] is not null and submit_group.key_patience_ms is not null;
-    if v_waits then
-      perform set_config('tidegate.key_patience_ms', submit_group.key_patience_ms::text, true);
-    end if;
     return query select s.*, null::bigint, null::bigint
     from tidegate.submit(
       submit_group.kind, submit_group.payloads[1], submit_group.idempotency_keys[1], submit_group.submitters[1],
-      same_key => submit_group.same_key
+      same_key => submit_group.same_key, key_patience_ms => submit_group.key_patience_ms
     ) as s;
-    if v_waits then
-      perform set_config('tidegate.key_patience_ms', '', true);
-    end if;
     return;
   end if;
   return query select * from tidegate_internal.submit_requests(

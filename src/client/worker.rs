@@ -54,8 +54,8 @@ impl Worker {
         self
     }
 
-    /// Starts it on connections of its own: one to listen, one for maintenance, three for each queue, of
-    /// which one claims.
+    /// Starts it on connections of its own: at most three for each queue, of which one claims, and three more, one of
+    /// which listens and one maintains.
     ///
     /// # Errors
     ///

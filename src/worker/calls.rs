@@ -170,13 +170,15 @@ impl Call {
             let ends = began + limit;
             let may_start = |_| async { !failed.have_refused() && self.may_hedge(ends).await };
             let numbered = |number| {
-                if number > 0 {
-                    hedges.store(number, Ordering::Relaxed);
-                    self.queue.leases.meter.hedged();
+                let (call, failed, hedges) = (call(), &failed, &hedges);
+                async move {
+                    // One that is dropped before it begins is no hedge.
+                    if number > 0 {
+                        hedges.store(number, Ordering::Relaxed);
+                        self.queue.leases.meter.hedged();
+                    }
+                    answers::of_hedged(call.await).inspect_err(|outcome| failed.note(outcome))
                 }
-                let call = call();
-                let failed = &failed;
-                async move { answers::of_hedged(call.await).inspect_err(|outcome| failed.note(outcome)) }
             };
             let hedged = hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered);
             match Box::pin(hedged).await.outcome {

@@ -67,7 +67,8 @@ async fn the_parameters_have_the_documented_names_and_types() {
             .await,
         [
             "kind text, payload jsonb, idempotency_key text DEFAULT NULL::text, submitter text DEFAULT NULL::text, \
-             admission text DEFAULT 'enforce'::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, same_key text DEFAULT 'compare'::text",
+             admission text DEFAULT 'enforce'::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, same_key text DEFAULT 'compare'::text, \
+             key_patience_ms integer DEFAULT NULL::integer",
             "kind text, payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], submitter text DEFAULT NULL::text, \
              admission text DEFAULT 'enforce'::text",
         ]

@@ -17,7 +17,7 @@ use tidegate::{
 use utoipa::ToSchema;
 
 use super::openapi::schemas::{self, ErrorDocument, ResolutionDocument};
-use super::retry_after::WithRetryAfter;
+use super::retry_after_header::WithRetryAfter;
 
 /// A request that is under way.
 #[derive(Serialize, ToSchema)]
@@ -26,7 +26,7 @@ pub(super) struct InProgress {
     status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Its status.
+    /// Its status in the history.
     state: Status,
     /// In how many seconds to ask again: as `Retry-After`.
     #[schema(value_type = u64, minimum = 1)]
@@ -45,7 +45,7 @@ pub(super) struct InProgress {
     /// How many waiting requests are before it in its queue; null: it is in none.
     #[schema(minimum = 0, required)]
     position: Option<i64>,
-    /// There when its cancel was requested during a send: unless that succeeds, it ends as cancelled.
+    /// True when its cancel was requested during a send: unless the send succeeds, it ends as cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cancelling: Option<bool>,
@@ -66,7 +66,7 @@ pub(crate) struct Succeeded {
     status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Its status.
+    /// Its status in the history.
     state: Status,
     #[schema(schema_with = schemas::executed_yes)]
     executed: Executed,
@@ -84,7 +84,7 @@ pub(crate) struct Unsuccessful {
     status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Its status.
+    /// Its status in the history.
     state: Status,
     /// Whether the downstream has executed it; unknown: it was sent, and what came of it is not known.
     #[schema(schema_with = schemas::executed)]
@@ -93,7 +93,7 @@ pub(crate) struct Unsuccessful {
     finished_at: Option<DateTime<Utc>>,
     #[schema(value_type = ErrorDocument)]
     error: RequestError,
-    /// How that is known, if it was sent and may have been executed at its end.
+    /// How it is known whether it was executed, if it was sent and may have been executed at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = ResolutionDocument, nullable = false)]
     resolution: Option<Resolution>,

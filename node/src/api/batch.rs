@@ -19,7 +19,7 @@ use tidegate::{
 };
 use utoipa::ToSchema;
 
-use super::retry_after::WithRetryAfter;
+use super::retry_after_header::WithRetryAfter;
 use super::{
     answers::{Ended, InProgress, PublicStatus},
     body::JsonArray,

@@ -11,7 +11,7 @@ use axum::{
 use tokio_util::sync::CancellationToken;
 
 use super::problem::{OVERLOADED, TIMED_OUT};
-use crate::state::admission::Admission;
+use crate::state::places::Places;
 
 /// In a call's extensions: whether it only waits, which needs no permit and has another time limit.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +29,8 @@ impl Idle {
 }
 
 /// Refuses a call when all permits are taken: the caller can choose another node, which it could not do while queued.
-pub(super) async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
-    let Some(place) = admission.admit() else {
+pub(super) async fn admit(State(places): State<Places>, request: Request, next: Next) -> Response {
+    let Some(place) = places.take() else {
         let problem = OVERLOADED.because("as many calls as this node serves are under way");
         return problem.into_response();
     };

@@ -20,7 +20,7 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-use super::retry_after::WithRetryAfter;
+use super::retry_after_header::WithRetryAfter;
 
 pub(super) use self::classes::*;
 

@@ -16,7 +16,7 @@ use tidegate::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::retry_after::WithRetryAfter;
+use super::retry_after_header::WithRetryAfter;
 use super::{
     body::Json,
     context::Api,

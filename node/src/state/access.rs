@@ -29,7 +29,7 @@ use super::{
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     keys: Arc<KnownKeys>,
-    /// Whether old keys authenticate when the keys cannot be read.
+    /// Whether the last copy authenticates when the keys cannot be read.
     accepts_old: bool,
 }
 
@@ -49,7 +49,7 @@ impl Access {
         self.caller(headers, scope, || bearer_key(headers)).await
     }
 
-    /// The caller with these headers, which shows its key so.
+    /// The caller of a call with these headers. `shown` reads its key, and runs only if calls need one.
     async fn caller(
         &self,
         headers: &HeaderMap,

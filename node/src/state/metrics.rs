@@ -24,7 +24,7 @@ use self::{
     per_kind::PerKind,
     recent_polls::RecentPolls,
 };
-use super::{admission::Admission, gates::Gates, statistics::Statistics};
+use super::{gates::Gates, places::Places, statistics::Statistics};
 
 /// The label of all unknown paths.
 const UNMATCHED: &str = "unmatched";
@@ -47,7 +47,7 @@ pub(crate) struct NodeMetrics {
     recent_polls: Mutex<RecentPolls>,
     refusals: PerKind,
     overview: Overview,
-    admission: Admission,
+    places: Places,
     waiters: Waiters,
     gates: Gates,
 }
@@ -58,7 +58,7 @@ impl NodeMetrics {
         exporter: Exporter,
         (store, operators): (&Store, &Store),
         routes: HashSet<String>,
-        admission: Admission,
+        places: Places,
         waiters: Waiters,
         gates: Gates,
     ) -> Self {
@@ -71,7 +71,7 @@ impl NodeMetrics {
             recent_polls: Mutex::default(),
             refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, &["copy", "database"]),
             overview: Overview::new(operators),
-            admission,
+            places,
             waiters,
             gates,
             metrics,
@@ -156,11 +156,11 @@ impl NodeMetrics {
     pub(crate) async fn render(&self, store: &Store) -> String {
         let overview = self.overview.render().await;
         self.exporter.record_database(store);
-        let (taken, places) = self.admission.taken();
+        let (taken, most) = self.places.taken();
         let waiting = self.waiters.waiting();
         for (metric, labels, value) in [
             (&HTTP_IN_FLIGHT, None, taken),
-            (&HTTP_IN_FLIGHT_MAX, None, places),
+            (&HTTP_IN_FLIGHT_MAX, None, most),
             (&WAITING_CALLERS, Some(("how", "held")), waiting.waiters - waiting.following),
             (&WAITING_CALLERS, Some(("how", "stream")), waiting.following),
             (&WAITING_CALLERS_MAX, None, self.waiters.places()),

@@ -18,12 +18,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     access::{Access, Caller, Refusal},
-    admission::{Admission, Permit},
     gates::Gates,
     grouping::{SubmitResult, Submitter},
     metrics::{NodeMetrics, exporter::Exporter},
     node_options::{Keys, NodeOptions},
     outlooks::Outlooks,
+    places::{Permit, Places},
 };
 
 /// Connections for operators, API keys, gates, readiness and metrics, so that repairing an overloaded node does not
@@ -42,7 +42,7 @@ pub struct Node {
     pub(crate) announcer: Announcer,
     pub(crate) gates: Gates,
     pub(crate) access: Access,
-    pub(crate) admission: Admission,
+    pub(crate) places: Places,
     pub(crate) submitter: Submitter,
     pub(crate) metrics: Arc<NodeMetrics>,
     /// Reads the outlooks of requests for polls, for replays, and for callers that have waited.
@@ -60,13 +60,13 @@ impl Node {
         let waiters = Waiters::new(store.clone(), options.http.waiters_max);
         // Not over the connections of submissions: the copy matters most when they are all in use.
         let gates = Gates::of(operators.clone());
-        let admission = Admission::new(options.http.concurrency_limit);
+        let places = Places::new(options.http.concurrency_limit);
         let connections = store.pool_options().get_max_connections() as usize;
         let metrics = Arc::new(NodeMetrics::new(
             options.exporter.clone(),
             (&store, &operators),
             routes,
-            admission.clone(),
+            places.clone(),
             waiters.clone(),
             gates.clone(),
         ));
@@ -82,7 +82,7 @@ impl Node {
             options: Arc::new(options),
             waiters,
             gates,
-            admission,
+            places,
             metrics,
             operators,
             store,
@@ -115,7 +115,7 @@ impl Node {
     /// caller may choose another node. `/v1` has the same places.
     #[must_use]
     pub fn admit(&self) -> Option<Permit> {
-        self.admission.admit()
+        self.places.take()
     }
 
     /// The caller of one of the program's own routes, by its API key.

@@ -6,26 +6,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Permits for the calls that are under way.
 #[derive(Debug, Clone)]
-pub(crate) struct Admission {
+pub(crate) struct Places {
     free: Arc<Semaphore>,
-    places: usize,
+    most: usize,
 }
 
-impl Admission {
+impl Places {
     pub(crate) fn new(places: usize) -> Self {
-        let places = places.min(Semaphore::MAX_PERMITS);
-        Self { free: Arc::new(Semaphore::new(places)), places }
+        let most = places.min(Semaphore::MAX_PERMITS);
+        Self { free: Arc::new(Semaphore::new(most)), most }
     }
 
     /// A permit, if one is free.
-    pub(crate) fn admit(&self) -> Option<Permit> {
+    pub(crate) fn take(&self) -> Option<Permit> {
         Some(Permit { _taken: Arc::clone(&self.free).try_acquire_owned().ok()? })
     }
 
     /// How many permits are taken, and how many there are.
     pub(crate) fn taken(&self) -> (usize, usize) {
         let free = self.free.available_permits();
-        (self.places.saturating_sub(free), self.places)
+        (self.most.saturating_sub(free), self.most)
     }
 }
 
