@@ -76,3 +76,18 @@ fn the_manual_has_every_document() {
         .collect();
     assert_eq!(listed, names);
 }
+
+#[test]
+fn each_difference_from_a_source_has_a_test_that_shows_it() {
+    let page = fs::read_to_string(root().join("docs/sources.md")).unwrap();
+    let tests: String = files("tests", "rs").into_iter().map(|(_, text)| text).collect();
+    let mut rows = 0;
+    for table in page.split("| it says | Tidegate | because | shown by |\n").skip(1) {
+        for row in table.lines().skip(1).take_while(|line| line.starts_with('|')) {
+            let test = row.trim_end_matches(" |").rsplit("| ").next().unwrap().trim_matches('`');
+            assert!(tests.contains(&format!("fn {test}(")), "no test is called as in: {row}");
+            rows += 1;
+        }
+    }
+    assert!(rows >= 35, "{rows}");
+}
