@@ -97,7 +97,7 @@ async fn timed(session: &mut PgConnection, call: usize) -> Vec<Duration> {
              from (
                select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', {batch}, '1 minute', '{{direct}}') as c
              ) as c
-             cross join lateral tidegate_internal.settle_receipt(c.leases) as s"
+             cross join lateral tidegate.settle(c.leases, '{{receipt}}') as s"
         )
     };
     let mut times = Vec::new();
@@ -119,7 +119,7 @@ async fn timed(session: &mut PgConnection, call: usize) -> Vec<Duration> {
              from (
                select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 1000, '1 minute', '{direct}') as c
              ) as c
-             cross join lateral tidegate_internal.settle_receipt(c.leases) as s";
+             cross join lateral tidegate.settle(c.leases, '{receipt}') as s";
         session.execute(drain).await.unwrap();
     }
     times

@@ -179,7 +179,7 @@ fn keep_claiming(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f64
             .await
             .unwrap();
             let settled: i64 =
-                sqlx::query_scalar("select count(*) from tidegate_internal.settle_receipt($1::text::tidegate.lease[])")
+                sqlx::query_scalar("select count(*) from tidegate.settle($1::text::tidegate.lease[], '{receipt}')")
                     .bind(claimed)
                     .fetch_one(&pool)
                     .await

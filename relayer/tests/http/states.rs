@@ -64,7 +64,7 @@ async fn a_request_that_goes_on_is_queued_with_the_seconds_of_its_outlook() {
     let token = database.number(claim).await;
     outlook(&job, "tx_in_flight").await;
     let settle = format!(
-        "select from tidegate_internal.settle_receipt(array[row('fhevm_public_decrypt', {token}, '{job}')::tidegate.lease])"
+        "select from tidegate.settle(array[row('fhevm_public_decrypt', {token}, '{job}')::tidegate.lease], '{{receipt}}')"
     );
     database.execute(&settle).await;
     outlook(&job, "receipt_received").await;

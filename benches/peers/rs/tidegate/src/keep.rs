@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use peercommon as pc;
 use sqlx::{Connection, PgConnection};
-use tidegate::maintenance;
+use tidegate::internals::maintenance;
 use tokio_util::sync::CancellationToken;
 
 /// How often it looks.
@@ -51,8 +51,8 @@ async fn serve(session: &mut PgConnection, requests: i64) {
     .unwrap();
     let Some(leases) = leases else { return };
     let moved: i64 = sqlx::query_scalar(
-        "select count(*) from tidegate_internal.settle_receipt(
-           $1::tidegate.lease[], null, array_fill('true'::jsonb, array[$2::integer])
+        "select count(*) from tidegate.settle(
+           $1::tidegate.lease[], '{receipt}', responses => array_fill('true'::jsonb, array[$2::integer])
          )",
     )
     .bind(leases)

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use peercommon as pc;
 use tidegate::{
+    internals::store::{Response, Store},
     request::{Request, RequestId},
     stage::{Check, JsonText, Readiness, Receipt, Sent, Stages, Transact},
-    store::{Response, Store},
 };
 use tokio::{
     sync::{Mutex, mpsc},
@@ -43,7 +43,7 @@ impl Transact for Noop {
                 let _ = responder.send((request.id, Instant::now()));
                 None
             }
-            None => Some(serde_json::Value::Bool(true)),
+            None => Some(JsonText::from(true)),
         };
         Sent::Receipt(Receipt { reference: None, response })
     }
