@@ -152,6 +152,7 @@ impl Lane {
     ) -> Result<(), WaitCause> {
         let mut signed = Vec::with_capacity(jobs.len());
         for (nonce, job) in (first_nonce..).zip(jobs) {
+            job.choice.gets(nonce);
             let transaction = TxEip1559 {
                 chain_id: self.chain.id(),
                 nonce,
@@ -212,7 +213,7 @@ impl Lane {
             let slot = slots.iter().find(|slot| slot.order == order.request);
             let placed = match slot {
                 Some(slot) => {
-                    choice.taken();
+                    choice.taken(slot);
                     Placed::Slot(slot.clone(), self.receipts.watch(slot.clone()))
                 }
                 None => Placed::Again,

@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     Chain, RpcError, metrics,
     order::WaitCause,
-    store::{Store, StoreError, Wallet},
+    store::{Slot, Store, StoreError, Wallet},
 };
 
 /// How old what is known of the wallets may be.
@@ -85,13 +85,24 @@ pub(crate) struct Wallets {
 struct View {
     read_at: Option<Instant>,
     wallets: Vec<Wallet>,
-    /// Orders of this process that have chosen a wallet and no nonce yet.
-    chosen: HashMap<i16, i64>,
+    /// Orders of this process that have chosen a wallet, by the numbers of their choices, until it is read with them.
+    chosen: HashMap<u64, Chosen>,
+    /// How many choices there were.
+    choices: u64,
+}
+
+struct Chosen {
+    wallet: i16,
+    /// The nonce that the order gets, once it is known.
+    nonce: Option<u64>,
+    /// The nonce is committed.
+    is_taken: bool,
 }
 
 /// A place of an order in a wallet, until it is dropped.
 pub(crate) struct Choice {
     wallets: Arc<Wallets>,
+    number: u64,
     pub(crate) id: i16,
     pub(crate) address: Address,
     pub(crate) name: String,
@@ -135,9 +146,10 @@ impl Wallets {
                 let cause = view.cause(tried);
                 let unfunded = || view.unfunded(tried).filter(|_| or_unfunded && matches!(cause, WaitCause::Unfunded));
                 if let Some(wallet) = view.pick(tried, busy).or_else(unfunded).cloned() {
-                    *view.chosen.entry(wallet.id).or_default() += 1;
+                    let number = view.chosen(wallet.id);
                     return Ok(Choice {
                         wallets: Arc::clone(self),
+                        number,
                         id: wallet.id,
                         address: wallet.address,
                         name: wallet.name,
@@ -163,6 +175,8 @@ impl Wallets {
         let mut view = self.view();
         view.wallets = wallets;
         view.read_at = Some(Instant::now());
+        let View { wallets, chosen, .. } = &mut *view;
+        chosen.retain(|_, order| !order.is_taken || wallets.iter().any(|wallet| order.is_beyond(wallet)));
         Ok(())
     }
 
@@ -173,9 +187,23 @@ impl Wallets {
     }
 }
 
+impl Chosen {
+    /// Whether the order is of this wallet, and not among those in flight that were read of it.
+    fn is_beyond(&self, wallet: &Wallet) -> bool {
+        self.wallet == wallet.id && self.nonce.is_none_or(|nonce| nonce >= wallet.next_nonce)
+    }
+}
+
 impl View {
+    fn chosen(&mut self, wallet: i16) -> u64 {
+        self.choices += 1;
+        self.chosen.insert(self.choices, Chosen { wallet, nonce: None, is_taken: false });
+        self.choices
+    }
+
     fn pick(&self, tried: &[i16], busy: Option<i16>) -> Option<&Wallet> {
-        let load = |wallet: &Wallet| wallet.in_flight + self.chosen.get(&wallet.id).copied().unwrap_or_default();
+        let beyond = |wallet: &Wallet| self.chosen.values().filter(|order| order.is_beyond(wallet)).count();
+        let load = |wallet: &Wallet| wallet.in_flight + i64::try_from(beyond(wallet)).unwrap_or(i64::MAX);
         let usable = self.wallets.iter().filter(|wallet| {
             wallet.refusal.is_none() && !tried.contains(&wallet.id) && load(wallet) < wallet.in_flight_max
         });
@@ -210,20 +238,28 @@ impl View {
 }
 
 impl Choice {
-    /// The order has a nonce of it now.
-    pub(crate) fn taken(self) {
-        let id = self.id;
-        if let Some(wallet) = self.wallets.view().wallets.iter_mut().find(|wallet| wallet.id == id) {
-            wallet.in_flight += 1;
+    /// The order gets this nonce if the transaction that takes it commits.
+    pub(crate) fn gets(&self, nonce: u64) {
+        if let Some(order) = self.wallets.view().chosen.get_mut(&self.number) {
+            order.nonce = Some(nonce);
+        }
+    }
+
+    /// The order has this transaction: it counts until the wallet is read with it.
+    pub(crate) fn taken(self, slot: &Slot) {
+        if let Some(order) = self.wallets.view().chosen.get_mut(&self.number) {
+            *order = Chosen { wallet: slot.wallet, nonce: Some(slot.nonce), is_taken: true };
         }
     }
 }
 
 impl Drop for Choice {
     fn drop(&mut self) {
-        if let Some(chosen) = self.wallets.view().chosen.get_mut(&self.id) {
-            *chosen -= 1;
+        let mut view = self.wallets.view();
+        if view.chosen.get(&self.number).is_some_and(|order| !order.is_taken) {
+            view.chosen.remove(&self.number);
         }
+        drop(view);
         self.wallets.freed.notify_one();
     }
 }
