@@ -13,6 +13,10 @@ pub mod database {
     pub use crate::database::*;
 }
 
+pub mod doctor {
+    pub use crate::doctor::*;
+}
+
 pub mod error {
     pub use crate::error::*;
 }
@@ -39,6 +43,10 @@ pub mod metrics {
 
 pub mod news {
     pub use crate::news::*;
+}
+
+pub mod recovery {
+    pub use crate::recovery::*;
 }
 
 pub mod schema {

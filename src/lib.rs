@@ -14,6 +14,7 @@ mod api_key;
 mod client;
 mod coalescer;
 mod database;
+mod doctor;
 mod error;
 #[doc(hidden)]
 pub mod internals;
@@ -23,6 +24,7 @@ mod lock;
 mod maintenance;
 mod metrics;
 mod news;
+mod recovery;
 pub mod request;
 pub mod retry_after;
 mod schema;

@@ -306,13 +306,6 @@ fn exit_code(nothing_found: bool) -> ExitCode {
     ExitCode::from(if nothing_found { 0 } else { FINDINGS })
 }
 
-/// How many requests the next batch may have; none when the limit is reached.
-fn next_batch(batch: i32, limit: Option<u32>, done: usize) -> Option<i32> {
-    let left = limit.map_or(usize::MAX, |limit| (limit as usize).saturating_sub(done));
-    let size = i32::try_from(left).map_or(batch, |left| left.min(batch));
-    (size > 0).then_some(size)
-}
-
 /// Prints a value as JSON, for `--json`.
 fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
     outln!("{}", serde_json::to_string_pretty(value)?);

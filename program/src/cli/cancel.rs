@@ -5,12 +5,15 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use tidegate::{
-    internals::store::{Cancelled, PageQuery, Store},
+    internals::{
+        recovery::next_batch,
+        store::{Cancelled, PageQuery, Store},
+    },
     request::{RequestId, Status},
 };
 use uuid::Uuid;
 
-use super::{GlobalArgs, exit_code, list::Filter, next_batch, table::print_first};
+use super::{GlobalArgs, exit_code, list::Filter, table::print_first};
 
 #[derive(Debug, Args)]
 #[command(

@@ -7,16 +7,13 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use humantime::parse_duration;
-use serde_json::{Value, json};
-use tidegate::internals::store::{Recover as Step, Store};
+use serde_json::json;
+use tidegate::internals::recovery::{BATCH, Recovered, Recovery};
 
 use self::summary::Summary;
-use super::{GlobalArgs, exit_code, next_batch};
+use super::{GlobalArgs, exit_code};
 
-/// Requests per transaction, unless the operator names another number.
-const BATCH: i32 = 1000;
-
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 nothing was wrong, 3 something was (and is repaired, unless --dry-run) or leases outlasted \
                   --wait, 1 error."
@@ -53,8 +50,7 @@ impl Recover {
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = global.connect(2).await?;
         let store = &connected.store;
-        let mut summary =
-            Summary { dry_run: self.dry_run, before: store.request_overview().await?, ..Summary::default() };
+        let mut summary = Summary { before: store.request_overview().await?, ..Summary::default() };
         if let Some(limit) = self.wait {
             // With --all, a lease of any kind is one that forbids it.
             let kind = self.kind.as_deref().filter(|_| !self.all);
@@ -64,9 +60,18 @@ impl Recover {
             "all": self.all, "force": self.force, "kind": self.kind, "limit": self.limit, "batch": self.batch,
             "wait": self.wait.is_some(),
         });
-        let result = self.recorded(store, &options, &mut summary).await;
+        let recovery = Recovery {
+            dry_run: self.dry_run,
+            reset_all: self.all,
+            force: self.force,
+            kind: self.kind,
+            limit: self.limit,
+            batch: self.batch,
+        };
+        let result = recovery.run(store, &options, &mut summary.done).await;
         // Also after an error: the batches before it are committed.
-        if result.is_ok() || summary.is_anything_wrong() {
+        let is_anything_wrong = summary.done.is_anything_wrong();
+        if result.is_ok() || is_anything_wrong {
             summary.after = match store.request_overview().await {
                 Err(_) if result.is_err() => Vec::new(),
                 after => after?,
@@ -74,118 +79,21 @@ impl Recover {
             connected.print(&summary, Summary::print)?;
         }
         result?;
-        Ok(exit_code(!summary.is_anything_wrong() && summary.still_leased == 0))
-    }
-
-    /// The steps, on record unless it is a dry run.
-    async fn recorded(&self, store: &Store, options: &Value, summary: &mut Summary) -> anyhow::Result<()> {
-        if !self.dry_run {
-            summary.run = Some(store.recovery_begins(options).await?);
-        }
-        let step = Step {
-            batch: self.batch,
-            dry_run: self.dry_run,
-            kind: self.kind.as_deref(),
-            reset_all: self.all,
-            force: self.force,
-            run: summary.run,
-        };
-        let result = self.steps(store, step, summary).await;
-        let closed = match summary.run {
-            Some(run) => store.recovery_ends(run).await.map(drop),
-            None => Ok(()),
-        };
-        result?;
-        Ok(closed?)
-    }
-
-    async fn steps(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
-        if self.kind.is_some() || self.limit.is_some() {
-            return self.lives(store, step, summary).await;
-        }
-        // Counted at the same time as the rest, because mostly there are none.
-        let count = Step { dry_run: true, ..step };
-        let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &count));
-        lives?;
-        summary.strays_removed = match found? {
-            found if found == 0 || self.dry_run => found,
-            _ => strays(store, &step).await?,
-        };
-        responses(store, &step, summary).await?;
-        summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
-        summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
-        Ok(())
-    }
-
-    /// Live requests, a bounded batch a transaction: deadlines that no sweep finds first, because these requests need no
-    /// message any more; then lost claims and lost messages.
-    async fn lives(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        let mut next = Some(None);
-        while let Some(after) = next
-            && let Some(batch) = next_batch(self.batch, self.limit, summary.ids.len())
-        {
-            let done = store.recover_deadlines(&Step { batch, ..step }, after).await?;
-            summary.expired += done.expired;
-            summary.dated += done.dated;
-            summary.ids.extend(done.ids);
-            next = done.next_after.map(Some);
-        }
-        let mut next = Some(None);
-        while let Some(after) = next
-            && let Some(batch) = next_batch(self.batch, self.limit, summary.ids.len())
-        {
-            let done = store.recover(&Step { batch, ..step }, after).await?;
-            summary.examined += done.examined;
-            summary.reset += done.reset;
-            summary.ended += done.ended;
-            summary.rebuilt += done.rebuilt;
-            summary.renumbered += done.renumbered;
-            summary.counted += done.counted;
-            summary.ids.extend(done.ids);
-            next = done.next_after.map(Some);
-        }
-        Ok(())
+        Ok(exit_code(!is_anything_wrong && summary.still_leased == 0))
     }
 }
 
 /// Recovers as `tidegate recover` does without options, for a node that starts. Any number of nodes may do it at once: each
 /// repair is made by one of them.
 pub(super) async fn at_start(global: GlobalArgs) -> anyhow::Result<()> {
-    let recover = Recover { batch: BATCH, ..Recover::default() };
-    let mut summary = Summary::default();
+    let mut done = Recovered::default();
     let options = json!({ "batch": BATCH, "at_start": true });
-    recover.recorded(&global.connect(2).await?.store, &options, &mut summary).await?;
+    Recovery::default().run(&global.connect(2).await?.store, &options, &mut done).await?;
     tracing::info!(
-        recovery.run = summary.run,
-        examined = summary.examined,
-        repaired = summary.ids.len(),
+        recovery.run = done.run,
+        examined = done.examined,
+        repaired = done.ids.len(),
         "recovered before serving"
     );
     Ok(())
-}
-
-/// Removes messages without a live request; returns their number.
-async fn strays(store: &Store, step: &Step<'_>) -> anyhow::Result<i64> {
-    let mut removed = 0;
-    for queue in store.queue_overview().await? {
-        let mut next = Some(None);
-        while let Some(after) = next {
-            let done = store.remove_stray_messages(&queue.queue, step, after).await?;
-            removed += done.removed;
-            next = done.next_after.map(Some);
-        }
-    }
-    Ok(removed)
-}
-
-/// Early responses that can be applied now.
-async fn responses(store: &Store, step: &Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-    loop {
-        let done = store.recover_responses(step).await?;
-        summary.responses += done.applied;
-        if !done.more {
-            return Ok(());
-        }
-    }
 }

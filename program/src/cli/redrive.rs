@@ -4,11 +4,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use tidegate::internals::store::{Redrive as Step, Store};
+use tidegate::internals::{
+    recovery::next_batch,
+    store::{Redrive as Step, Store},
+};
 use uuid::Uuid;
 
 use super::{
-    GlobalArgs, exit_code, next_batch,
+    GlobalArgs, exit_code,
     since::Since,
     table::{plain, print_first},
 };
@@ -89,6 +92,7 @@ impl Redrive {
             may_repeat: self.may_repeat,
             submitter: self.submitter.as_deref(),
             until: Since::resolve(self.until, store).await?,
+            requests: None,
         };
 
         let result = self.batches(store, step, &mut summary).await;

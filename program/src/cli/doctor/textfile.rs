@@ -9,8 +9,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-
-use super::findings::Findings;
+use tidegate::internals::doctor::Findings;
 
 /// Replaces the file as a whole: the collector may read it at any moment, and reads no `.tmp`.
 pub(super) fn write(path: &Path, findings: &Findings) -> io::Result<()> {

@@ -1,17 +1,16 @@
-//! The findings of `tidegate doctor`, and how much it has read.
+//! A search for violations of invariants, in bounded steps: the findings, and how much was read.
 
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use futures_util::{TryStreamExt, stream::FuturesOrdered};
 use serde_json::{Value, json};
-use tidegate::internals::{
+use uuid::Uuid;
+
+use crate::{
     error::StoreError,
     store::{ConfigurationWarning, Invariant, Slice, Store, Violation},
 };
-use uuid::Uuid;
-
-use crate::{cli::table::time, logs::print_err};
 
 /// The longest time of a step. A slice that takes longer is examined again with fewer requests.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
@@ -23,7 +22,7 @@ const STEP: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 2;
 
 /// A connection for each step, and one that finds the next slice.
-pub(super) const CONNECTIONS: u32 = 3;
+pub const CONNECTIONS: u32 = 3;
 
 /// The time that a slice's requests were submitted in: at first, at least, at most.
 const SPAN: (Duration, Duration, Duration) =
@@ -32,34 +31,43 @@ const SPAN: (Duration, Duration, Duration) =
 /// How much longer or shorter the next slice may be: it may have more requests than its length suggests.
 const STRETCH: f64 = 8.0;
 
-/// How often progress is printed.
+/// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// The findings so far; they hold also when the examination is interrupted.
-pub(super) struct Findings {
+pub struct Findings {
     began: Instant,
     progress_at: Instant,
     until: Option<Instant>,
     invariants: Vec<Invariant>,
     violations: Vec<Violation>,
-    /// No violations: they leave the exit status as it is.
-    warnings: Vec<ConfigurationWarning>,
+    /// Settings that are valid and probably not intended: no violations.
+    pub warnings: Vec<ConfigurationWarning>,
     /// The invariants that are examined as a whole, and were not yet.
-    unfinished: Vec<String>,
-    requests: i64,
-    read: i64,
+    pub unfinished: Vec<String>,
+    /// About how many requests there are.
+    pub requests: i64,
+    /// How many of them were read.
+    pub read: i64,
     /// The request down to which all newer ones have been read.
     back_to: Option<Uuid>,
-    all_read: bool,
+    /// Whether all requests were read.
+    pub all_read: bool,
+    report: Report,
 }
+
+/// Receives the progress of a search: how long it has taken, and what it has examined.
+pub type Report = Box<dyn Fn(Duration, &str) + Send + Sync>;
 
 impl Findings {
     /// No findings yet, of so many requests; without a time limit everything will be read.
-    pub(super) fn new(
+    #[must_use]
+    pub fn new(
         invariants: Vec<Invariant>,
         warnings: Vec<ConfigurationWarning>,
         requests: i64,
         time_limit: Option<Duration>,
+        report: Report,
     ) -> Self {
         let began = Instant::now();
         let whole = invariants.iter().filter(|invariant| !invariant.by_request);
@@ -75,6 +83,7 @@ impl Findings {
             read: 0,
             back_to: None,
             all_read: false,
+            report,
         }
     }
 
@@ -84,7 +93,7 @@ impl Findings {
     /// # Errors
     ///
     /// Errors of the database, other than a step that takes too long.
-    pub(super) async fn examine(&mut self, store: &Store) -> Result<(), StoreError> {
+    pub async fn examine(&mut self, store: &Store) -> Result<(), StoreError> {
         self.examine_whole(store).await?;
         self.examine_slices(store).await
     }
@@ -166,10 +175,9 @@ impl Findings {
         (!left.is_zero()).then_some(left.min(STEP_LIMIT))
     }
 
-    /// Prints progress on stderr at intervals.
     fn progress(&mut self, examined: &str) {
         if self.progress_at.elapsed() >= PROGRESS_EVERY {
-            print_err(format_args!("{:>3.0} s: {examined}", self.began.elapsed().as_secs_f64()));
+            (self.report)(self.began.elapsed(), examined);
             self.progress_at = Instant::now();
         }
     }
@@ -187,17 +195,20 @@ impl Findings {
         }
     }
 
-    pub(super) fn is_sound(&self) -> bool {
+    /// Whether no violation was found.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         self.violations.is_empty()
     }
 
     /// Whether every invariant was examined, if not in all requests.
-    pub(super) fn has_examined(&self) -> bool {
+    #[must_use]
+    pub fn has_examined(&self) -> bool {
         self.unfinished.is_empty() && (self.all_read || self.back_to.is_some())
     }
 
     /// The invariants with violations, in the order of the invariants.
-    fn broken(&self) -> impl Iterator<Item = (&Invariant, &Violation)> {
+    pub fn broken(&self) -> impl Iterator<Item = (&Invariant, &Violation)> {
         self.invariants.iter().filter_map(|invariant| {
             let found = self.violations.iter().find(|found| found.name == invariant.name);
             Some((invariant, found?))
@@ -205,7 +216,7 @@ impl Findings {
     }
 
     /// Every invariant that is broken, or was examined to the end, with the number of its violations.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
+    pub fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
         self.invariants.iter().filter_map(|invariant| {
             let found = self.violations.iter().find(|found| found.name == invariant.name);
             let examined = match invariant.by_request {
@@ -217,12 +228,15 @@ impl Findings {
         })
     }
 
-    fn is_complete(&self) -> bool {
+    /// Whether everything was read.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
         self.all_read && self.unfinished.is_empty()
     }
 
     /// The findings for programs.
-    pub(super) fn json(&self) -> Value {
+    #[must_use]
+    pub fn json(&self) -> Value {
         let broken = self.broken().map(|(invariant, found)| {
             json!({
                 "name": invariant.name, "says": invariant.says, "violations": found.violations,
@@ -237,49 +251,28 @@ impl Findings {
             "seconds": self.began.elapsed().as_secs_f64(),
             "requests": self.requests,
             "requests_read": self.read,
-            "read_back_to": self.back_to.and_then(submitted_at),
+            "read_back_to": self.read_back_to(),
             "violations": broken.collect::<Vec<_>>(),
             "warnings": self.warnings,
         })
     }
 
-    /// Prints each violation with its query and each warning, then how much was read.
-    pub(super) fn print(&self) {
-        for (invariant, found) in self.broken() {
-            outln!("{}: {}", invariant.name, found.violations);
-            outln!("  rule: {}", invariant.says);
-            outln!("  violated by: {}", found.samples.join(", "));
-            outln!("  query of all violations:");
-            for line in invariant.query.lines() {
-                outln!("    {line}");
-            }
-            outln!();
-        }
-        for warning in &self.warnings {
-            outln!("warning: {}: {}", warning.name, warning.subject);
-            outln!("  {}\n", warning.says);
-        }
-        let (checked, seconds) = (self.invariants.len(), self.began.elapsed().as_secs_f64());
-        match self.violations.len() {
-            0 if self.is_complete() => outln!("all {checked} invariants hold ({seconds:.1} s)"),
-            0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
-            broken => {
-                outln!("{broken} of {checked} invariants do not hold ({seconds:.1} s)");
-                outln!("`tidegate recover` repairs part of this; docs/maintenance.md lists every invariant");
-            }
-        }
-        if self.is_complete() {
-            return;
-        }
-        if !self.all_read {
-            let back_to = self.back_to.and_then(submitted_at);
-            let back_to = back_to.map_or_else(String::new, |at| format!(", back to {}", time(at)));
-            outln!("read: the newest {} of about {} requests{back_to}", self.read, self.requests);
-        }
-        if !self.unfinished.is_empty() {
-            outln!("not examined, or not to the end: {}", self.unfinished.join(", "));
-        }
-        outln!("`tidegate doctor --time-limit 0s` reads everything");
+    /// How many invariants there are.
+    #[must_use]
+    pub fn checked(&self) -> usize {
+        self.invariants.len()
+    }
+
+    /// How long it has taken so far.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// When the oldest request was submitted down to which all were read.
+    #[must_use]
+    pub fn read_back_to(&self) -> Option<DateTime<Utc>> {
+        self.back_to.and_then(submitted_at)
     }
 }
 
