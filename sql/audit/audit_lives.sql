@@ -2,8 +2,9 @@
 -- continues at next_after.
 --
 -- Examines at most `batch` requests with an id greater than `after` that were submitted at `since` or later, of `kind`
--- or of every kind. Returns how many it has `examined`, how many of these have `ended`, those with findings (`wrong`, a
--- JSON array of {"job_id", "kind", "state", "findings"}), and where to continue (`next_after`, null at the end).
+-- or of every kind; what is between their ids is read, too. Returns how many it has `examined`, how many of these have
+-- `ended`, those with findings (`wrong`, a JSON array of {"job_id", "kind", "state", "findings"}), and where to
+-- continue (`next_after`, null at the end).
 create or replace function tidegate.audit_lives(
   kind text default null, since timestamptz default null, after uuid default null, batch integer default 100,
   out examined bigint, out ended bigint, out wrong jsonb, out next_after uuid
@@ -39,6 +40,12 @@ begin
     );
   end if;
 
+  with violations as materialized (
+    select v.*
+    from tidegate_internal.audit_violations(
+      v_ids[1], (select n.id from tidegate.request as n where n.id > v_ids[cardinality(v_ids)] order by n.id limit 1)
+    ) as v
+  )
   select
     count(*), count(*) filter (where r.req_status in ('completed', 'timed_out', 'failure')),
     coalesce(jsonb_agg(jsonb_build_object(
@@ -50,9 +57,13 @@ begin
   cross join lateral (
     select jsonb_agg(coalesce(a.transition_no || ': ', '') || a.finding order by a.transition_no) as findings
     from (
-      select s.transition_no, s.finding from tidegate_internal.audit_steps(r, v_now) as s
+      select s.transition_no, nullif(concat_ws('; ', v.finding, s.finding), '') as finding
+      from tidegate_internal.audit_steps(r, v_now) as s
+      left join violations as v on v.request_id = r.id and v.transition_no = s.transition_no
       union all
       select null, w.finding from tidegate_internal.audit_whole(r, v_now) as w
+      union all
+      select null, v.finding from violations as v where v.request_id = r.id and v.transition_no is null
     ) as a
     where a.finding is not null
   ) as f;

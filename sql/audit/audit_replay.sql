@@ -1,5 +1,5 @@
--- audit_replay: Rebuilds the life of a request from its history and checks each step against rules and bounds; a sound
--- step has no finding.
+-- audit_replay: Rebuilds the life of a request from its history and checks it against the invariants and each step
+-- against the bounds; a sound step has no finding.
 --
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it
 -- should be; `remark` names what is legal but unusual. Rows without a `transition_no` close the list: first the
@@ -31,15 +31,24 @@ begin
   end if;
 
   return query
+    with violations as materialized (
+      select v.* from tidegate_internal.audit_violations(v_request.id, v_request.id) as v
+    ), life as (
+      select s.*, 1 as part from tidegate_internal.audit_steps(v_request, v_now) as s
+      union all
+      select null, null, null, null, null, null, null, w.detail, w.remark, w.finding, 2
+      from tidegate_internal.audit_whole(v_request, v_now) as w
+      union all
+      select null, null, null, null, null, null, null, null, null, v.finding, 3
+      from violations as v
+      where v.transition_no is null
+    )
     select
-      s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker,
-      s.detail, s.remark, s.finding
-    from tidegate_internal.audit_steps(v_request, v_now) as s;
-  return query
-    select
-      null::integer, null::timestamptz, null::interval, null::tidegate.request_status, null::tidegate.request_status,
-      null::text, null::integer, null::text, w.detail, w.remark, w.finding
-    from tidegate_internal.audit_whole(v_request, v_now) as w;
+      l.transition_no, l.at, l.at - v_request.submitted_at, l.from_status, l.to_status, l.cause, l.attempt, l.worker,
+      l.detail, l.remark, nullif(concat_ws('; ', v.finding, l.finding), '')
+    from life as l
+    left join violations as v on v.transition_no = l.transition_no
+    order by l.part, l.transition_no;
 end;
 $$;
 select tidegate_internal.allow('audit_replay', '{reader,admin}');

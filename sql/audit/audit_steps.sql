@@ -1,6 +1,6 @@
--- audit_steps: The steps of a request's life, each checked against the rules and the bounds.
+-- audit_steps: The steps of a request's life, each checked against the bounds.
 --
--- `finding` is null for a step that is as it should be; `remark` names what is legal but unusual: a hand edit, a
+-- `finding` is null for a step within them; `remark` names what is legal but unusual: a hand edit, a
 -- clock that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost;
 -- each status is left by its deadline, give or take the sweep's second and another for its work.
 create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
@@ -10,14 +10,9 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
   )
   language sql stable as $$
   with terms as (
-    select interval '2 seconds' as slack, 30000 as lease_ms,
-    '{completed,timed_out,failure}'::tidegate.request_status[] as ends
+    select interval '2 seconds' as slack, 30000 as lease_ms
   ), life as (
-    select
-      v.*, row_number() over life as place, lag(v.transition_no) over life as came_no,
-      lag(v.to_status) over life as came_from, lag(v.at) over life as came_at,
-      -- Before the first send the count of sends is 0; events of the readiness stage count its checks.
-      coalesce(lag(case when 'queued' in (v.from_status, v.to_status) then 0 else v.attempt end) over life, 0) as sends
+    select v.*, row_number() over life as place, lag(v.at) over life as came_at
     from tidegate.request_event as v
     where v.request_id = p_request.id
     window life as (order by v.transition_no)
@@ -45,51 +40,22 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
         format('waited %s ms, at most %s ms of it the backoff, the rest for its turn', retry.waited, retry.backoff) end
     ), ''),
     nullif(concat_ws('; ',
-      case when l.transition_no <> l.came_no + 1
-        then format('number %s comes after number %s', l.transition_no, l.came_no) end,
-      case
-        when l.place = 1 and l.from_status is not null then format('the first step comes from %s', l.from_status)
-        when l.place > 1 and l.came_from = any(t.ends) then format('comes after %s, which nothing leaves', l.came_from)
-        when l.place > 1 and l.from_status is distinct from l.came_from then
-          format('comes from %s, and the step before led to %s', coalesce(l.from_status::text, 'nowhere'), l.came_from)
-      end,
-      case when not exists (
-        select from tidegate.transition_rule as r
-        where r.flow = p_request.flow and r.from_status is not distinct from l.from_status and r.to_status = l.to_status
-          and l.cause in (r.cause, 'hand_edit')
-      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'),
-        l.to_status, l.cause, p_request.flow) end,
-      case
-        when 'queued' in (l.from_status, l.to_status) then
-          case when l.attempt > k.attempts_max then format('%s checks of at most %s', l.attempt, k.attempts_max) end
-        when l.cause <> 'hand_edit' and l.attempt <> s.expected
-          then format('attempt %s where %s comes', l.attempt, s.expected)
-      end,
+      case when 'queued' in (l.from_status, l.to_status) and l.attempt > k.attempts_max then
+        format('%s checks of at most %s', l.attempt, k.attempts_max) end,
       case when b.attempt > b.attempts_max + 1 then
         format('attempt %s of at most %s (policy version %s), and one search for a receipt', b.attempt, b.attempts_max,
           (b.policy).version) end,
       case when sent.in_call > sent.call_max + t.lease_ms then
         format('in flight for %s ms: its call takes at most %s ms, and its lease %s ms', sent.in_flight, sent.call_max,
           t.lease_ms) end,
-      case when l.at > due.at + t.slack then format('%s after its %s of %s', l.at - due.at, due.what, due.at) end,
-      case when l.to_status = 'completed' and l.cause <> 'hand_edit' then
-        case
-          when p_request.flow <> 'proof' and p_request.response is null then 'completed without a response'
-          when l.cause = 'threshold_reached' and parts.count < p_request.response_threshold then
-            format('completed with %s of %s shares', parts.count, p_request.response_threshold)
-        end end
+      case when l.at > due.at + t.slack then format('%s after its %s of %s', l.at - due.at, due.what, due.at) end
     ), '')
   from life as l
   cross join terms as t
   cross join checks as k
-  cross join lateral (
-    select case l.cause when 'claimed' then l.sends + 1 when 'released' then greatest(l.sends - 1, 0)
-      else l.sends end as expected
-  ) as s
   left join sends as b on b.place = l.place
   left join sends as sent on sent.place = l.place - 1 and (sent.policy).version is not null
   left join sends as retry on retry.place = l.place - 2 and retry.waited is not null and l.cause = 'claimed'
   left join lateral tidegate_internal.audit_due(p_request, l.from_status, l.came_at) as due on true
-  cross join lateral (select count(*) from tidegate.response_part as p where p.request_id = p_request.id) as parts
   order by l.place;
 $$;

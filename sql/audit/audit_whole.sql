@@ -1,18 +1,12 @@
--- audit_whole: Audits the row of a request against its history: one row with the totals, then one row per finding.
+-- audit_whole: The totals of a request's history, then a row for each finding: a time of its row that is another one
+-- there, and calls and backoffs that took too long in all.
 create or replace function tidegate_internal.audit_whole(p_request tidegate.request, p_now timestamptz)
   returns table (detail jsonb, remark text, finding text) language plpgsql stable as $$
 declare
   v_lease_ms constant integer := 30000;
-  v_last  tidegate.request_event;
   v_sent  record;
   v_time  record;
-  v_due   record;
 begin
-  select * into v_last
-  from tidegate.request_event as e
-  where e.request_id = p_request.id
-  order by e.transition_no desc
-  limit 1;
   select
     count(*) as sends, coalesce(sum(s.in_call), 0) as in_call, coalesce(sum(s.backoff), 0) as backoff,
     -- The budget is of sends; searches for earlier receipts come on top.
@@ -32,8 +26,6 @@ begin
     from tidegate.request_event as e
     where e.request_id = p_request.id
   ) as l;
-
-  select * into v_due from tidegate_internal.audit_due(p_request, p_request.req_status, v_last.at);
 
   detail := jsonb_build_object(
     'kind', p_request.kind, 'flow', p_request.flow, 'status', p_request.req_status, 'sends', v_sent.sends,
@@ -68,29 +60,12 @@ begin
     ) as e on true
     where t.at is distinct from e.at
     order by t.at;
-  return query
-    select null::jsonb, null::text, f.finding
-    from unnest(array[
-      case when (v_last.to_status, v_last.transition_no, v_last.cause)
-        is distinct from (p_request.req_status, p_request.transition_no, p_request.cause)
-      then format('the row is %s (number %s, by %s), its history ends at %s (number %s, by %s)',
-        p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no,
-        v_last.cause)
-      end,
-      case when v_last.cause <> 'hand_edit'
-        and 'queued' not in (coalesce(v_last.from_status, v_last.to_status), v_last.to_status)
-        and v_last.attempt <> p_request.tx_attempt
-      then format('the row counts %s sends, its history %s', p_request.tx_attempt, v_last.attempt)
-      end,
-      case when p_now > v_due.at + interval '2 seconds'
-      then format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what, v_due.at)
-      end,
-      -- Once a lease for all of them: what is settled a little late each time adds up.
-      case when v_sent.unjudged = 0 and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.searches + v_lease_ms
-      then format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for searches for receipts and %s ms '
-          'for a lease', v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.searches, v_lease_ms)
-      end
-    ]) as f(finding)
-    where f.finding is not null;
+  -- Once a lease for all of them: what is settled a little late each time adds up.
+  if v_sent.unjudged = 0 and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.searches + v_lease_ms then
+    return query select null::jsonb, null::text, format(
+      '%s ms in calls and backoffs: more than W_retry %s ms, %s ms for searches for receipts and %s ms for a lease',
+      v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.searches, v_lease_ms
+    );
+  end if;
 end;
 $$;

@@ -3,9 +3,10 @@
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
 -- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one
--- up to, but not including, the other. The query of an invariant with a subject is made of the `condition` that breaks
--- it, on the rows of `source`, whose identifier is `row_id`: `check_invariants` reads each source once. In conditions
--- and queries `{message}` stands for all messages of all queues, `{of r.id}` for the range of requests.
+-- up to, but not including, the other; with the same for both, that request. The query of an invariant with a subject
+-- is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
+-- reads each source once. In conditions and queries `{message}` stands for all messages of all queues, `{of r.id}` for
+-- the range of requests.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
     place integer, name text, says text, query text, by_request boolean, source text, row_id text, condition text
@@ -30,13 +31,16 @@ declare
   v_steps    constant text := '(
   select
     coalesce(l.request_id, r.id) as request_id, l.transition_no, l.from_status, l.to_status, l.cause, l.attempt,
-    l.previous_no, l.previous_status, l.next_no,
+    l.previous_no, l.previous_status, l.previous_sends, l.next_no,
     r.flow, r.transition_no as row_transition_no, r.req_status as row_status, r.cause as row_cause,
     r.tx_attempt as row_tx_attempt, r.readiness_attempt as row_readiness_attempt
   from (
     select
       e.request_id, e.transition_no, e.from_status, e.to_status, e.cause, e.attempt,
       lag(e.transition_no, 1, 0) over life as previous_no, lag(e.to_status) over life as previous_status,
+      -- Steps of the readiness stage count its checks.
+      lag(case when ''queued'' in (e.from_status, e.to_status) then 0 else e.attempt end, 1, 0) over life
+        as previous_sends,
       lead(e.transition_no) over life as next_no
     from tidegate.request_event as e
     where {of e.request_id}
@@ -64,9 +68,12 @@ declare
     ) as w
   ) as o
 ) as g';
-  v_range    constant text := coalesce(nullif(concat_ws(
-    ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
-  ), ''), 'true');
+  v_range    constant text := case
+    when id_from = id_before then E'\\1 = ' || quote_literal(id_from)
+    else coalesce(nullif(concat_ws(
+      ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
+    ), ''), 'true')
+  end;
   v_of       constant text := '[{]of ([a-z_.]+)[}]';
 begin
   v_message := E'(\n  ' || coalesce(

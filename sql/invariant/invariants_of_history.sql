@@ -43,6 +43,16 @@ s.transition_no = s.row_transition_no and case
   else s.row_tx_attempt <> s.attempt
 end
      $q$),
+    ('history_with_a_miscounted_send',
+     'a claim counts one send more than the step before it, a send that was given back one less, another step as many',
+     'step', $q$
+'queued' not in (s.to_status, coalesce(s.from_status, s.to_status)) and s.cause <> 'hand_edit'
+and s.attempt <> s.previous_sends + case s.cause
+  when 'claimed' then 1
+  when 'released' then -least(s.previous_sends, 1)
+  else 0
+end
+     $q$),
     ('attempts_beyond_the_policy',
      'a live request has no more checks and sends behind it than its policy ever allowed, and one search for a receipt',
      null, $q$

@@ -256,6 +256,11 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "history_with_a_miscounted_send",
+        "update tidegate.stored_event set attempt = attempt + 1 where from_status = 'tx_in_flight'",
+        &["attempts_counted_wrongly"],
+    ),
+    (
         "history_with_a_gap",
         "update tidegate.request set transition_no = transition_no + 1 where cause = 'claimed'",
         &[],
