@@ -38,13 +38,13 @@ setup-tests: setup ## Install PgBouncer and promtool, too, for the tests that us
 	else \
 	  mkdir -p "$(TARGET)/promtool" && cd "$(TARGET)/promtool" && rm -f prometheus_*.deb && \
 	  { [ "$$(id -u)" != 0 ] || apt-get update -q; } && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb . \
-	  || echo "promtool is missing: the expressions of the alert rules are not checked" >&2; \
+	  || echo "promtool is missing: the expressions of the alert rules and of the dashboard are not checked" >&2; \
 	fi
 
 .PHONY: demo
-demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute after the build
+demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute after the build (DEMO_KEEP=1: it stays up)
 	cargo build -p tidegate-cli -p tidegate-workers --bins
-	"$(TARGET)/debug/tidegate" demo
+	"$(TARGET)/debug/tidegate" demo $(if $(DEMO_KEEP),--stay)
 
 # What `make test` builds: the default packages without the model of the rules. CI takes all packages, so that one build
 # serves the relayer of the fhEVM gateway, too.
@@ -53,10 +53,12 @@ PACKAGES = -p tidegate -p tidegate-node -p tidegate-cli -p tidegate-policy -p ti
 PROGRAMS = --lib --bins --test faults --test processes
 # Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
 AFTERWARDS =
-# Tests of `it` that are about the server (private ones, failover, TLS, poolers, foreign settings) and about how the schema
-# is installed, upgraded and restored. CI runs them.
+# Tests of `it` that CI runs: those about the server (private ones, failover, TLS, poolers, foreign settings) and about how
+# the schema is installed, upgraded and restored; and the five that take most of the processor.
 SKIPPED = $(addprefix --skip database::, copies:: embedded_postgres:: failover:: passwords:: pooler:: schemas:: surroundings:: \
-  tls:: upgrades::)
+  tls:: upgrades:: lock_order::everybody_at_once) \
+  $(addprefix --skip , gate::back_pressure::a_hundred_at_once invariant::doctor::every_inconsistency \
+  maintenance::passed_over::every_deadline request::executed::what_is_known)
 
 # Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
 OWNER ?= superuser
@@ -144,6 +146,13 @@ test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidega
 	tests/clients/prepare
 	cargo build -p tidegate-cli -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
+
+.PHONY: test-ui
+test-ui: setup ## Look at the pages for operators in a real browser, and use them (T=gate for some of the tests)
+	tests/ui/prepare
+	cargo build -p tidegate-cli -p tidegate-workers --bins
+	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/ui/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
+	  $(if $(T),-k "$(T)") tests/ui
 
 .PHONY: client-check
 client-check: setup ## Generate clients in Python and TypeScript from a running Tidegate, run a request through each, verify a webhook
@@ -255,5 +264,6 @@ ci: fhevm-assets lint test ## Run lint and every test in its short form, those o
 
 .PHONY: nightly
 nightly: test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
-	TIDEGATE_TESTS=long $(MAKE) test-fhevm
+	@# In their long form these compute rather than wait.
+	TIDEGATE_TESTS=long RUST_TEST_THREADS="$$(getconf _NPROCESSORS_ONLN)" $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m

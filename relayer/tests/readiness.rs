@@ -120,8 +120,8 @@ async fn requests_whose_material_is_missing_wait_and_hold_no_place() {
     let submitted = Instant::now();
     let _relay = scene.relay();
     let snoozed = "select count(*) from tidegate.request where readiness_waits > 0";
-    for twentieth in 1..=20 {
-        let share = i64::from(waiting) * twentieth / 20;
+    for hundredth in 1..=100 {
+        let share = i64::from(waiting) * hundredth / 100;
         eventually("each of them waits", || async { scene.count(snoozed).await >= share }).await;
     }
 
