@@ -1,16 +1,22 @@
 //! Do the alert rules work? Each names metrics that exist, a page of the documents that exists, and has an example.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::{links::anchors, tidy::root};
 
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yml");
 const EXAMPLES: &str = include_str!("../../deploy/prometheus/alerts_test.yml");
 /// The pages with tables of metrics: those of nodes and workers, those of `tidegate doctor --textfile`.
-const PAGES: [&str; 2] = [include_str!("../../docs/monitoring.md"), include_str!("../../docs/maintenance.md")];
+pub(super) const PAGES: [&str; 2] =
+    [include_str!("../../docs/monitoring.md"), include_str!("../../docs/maintenance.md")];
 
 /// What follows `key` in each line that begins with it.
-fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.trim().strip_prefix(key))
 }
 
@@ -45,18 +51,21 @@ fn each_alert_fires_in_an_example_and_none_for_a_healthy_fleet() {
     for alert in values(RULES, "- alert: ") {
         assert!(EXAMPLES.contains(&format!("alertname=\"{alert}\"")), "{alert} has no example");
     }
+    with_promtool(&root().join("deploy/prometheus"), "alerts_test.yml");
+}
+
+/// Runs a file of examples with promtool. Without the program they are not checked.
+pub(super) fn with_promtool(folder: &Path, examples: &str) {
     // `make setup-tests` puts it beside the test programs on Debian.
     let beside = env::current_exe().unwrap().ancestors().nth(3).map(PathBuf::from).unwrap();
     let promtool = [beside.join("promtool/usr/bin/promtool"), PathBuf::from("promtool")];
-    let mut tries = promtool.iter().map(|program| {
-        Command::new(program)
-            .args(["test", "rules", "alerts_test.yml"])
-            .current_dir(root().join("deploy/prometheus"))
-            .output()
-    });
+    let mut tries = promtool
+        .iter()
+        .map(|program| Command::new(program).args(["test", "rules", examples]).current_dir(folder).output());
     let Some(output) = tries.find_map(Result::ok) else {
         eprintln!("promtool is missing: the expressions are not checked");
         return;
     };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{stdout}{stderr}");
 }
