@@ -13,8 +13,8 @@ begin
       execute format('grant usage on schema tidegate to %I', v_role);
       execute format('revoke all on all tables in schema tidegate from %I', v_role);
       execute format('grant select on all tables in schema tidegate to %I', v_role);
-      -- No role may read the hashes; `key_list` shows the other columns.
-      execute format('revoke select on tidegate.api_key from %I', v_role);
+      -- No role may read the hashes; `key_list` shows the other columns of keys.
+      execute format('revoke select on tidegate.api_key, tidegate.page_session from %I', v_role);
       -- A reader of a signing secret could sign: `webhook_claim` gives them to the deliverer.
       execute format('revoke select on tidegate.webhook_secret from %I', v_role);
       execute format('grant select (id, host, created_at, expires_at) on tidegate.webhook_secret to %I', v_role);

@@ -19,7 +19,7 @@ const SECRET_DIGITS: usize = 64;
 
 words!(
     /// The permission that a key gives its bearer.
-    Scope, "scope: submit, submit-accepted, respond or admin", {
+    Scope, "scope: submit, submit-accepted, respond, read, payload or admin", {
         /// Submit, and see, list and cancel the requests of the key's submitter.
         Submit = "submit",
         /// The same, and submit work that was accepted elsewhere, which no gate refuses.
@@ -27,7 +27,11 @@ words!(
         SubmitAccepted = "submit-accepted",
         /// Deliver responses to any request.
         Respond = "respond",
-        /// Everything: the admin endpoints, and the requests of all submitters.
+        /// See the pages for operators, but payloads and responses.
+        Read = "read",
+        /// See payloads and responses on these pages, too.
+        Payload = "payload",
+        /// Everything but payloads on pages: the admin endpoints, acts on pages, and the requests of all submitters.
         Admin = "admin",
     }
 );
@@ -36,7 +40,11 @@ impl Scope {
     /// Whether a key with this scope may make calls that need the other.
     #[must_use]
     pub fn includes(self, needed: Self) -> bool {
-        self == needed || self == Self::Admin || (self == Self::SubmitAccepted && needed == Self::Submit)
+        match (self, needed) {
+            (Self::Admin, Self::Payload) => false,
+            (Self::Admin, _) | (Self::SubmitAccepted, Self::Submit) | (Self::Payload, Self::Read) => true,
+            _ => self == needed,
+        }
     }
 }
 

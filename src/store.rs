@@ -62,6 +62,7 @@ mod lists;
 mod news;
 mod operations;
 mod outlooks;
+mod pages;
 mod policies;
 mod recovery;
 mod resolutions;
@@ -80,8 +81,8 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
     answers::*, audits::*, claims::*, configuration::*, gates::*, history::*, installation::*, keys::*, kinds::*,
-    leases::*, lists::*, news::*, operations::*, outlooks::*, policies::*, recovery::*, resolutions::*, settles::*,
-    statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
+    leases::*, lists::*, news::*, operations::*, outlooks::*, pages::*, policies::*, recovery::*, resolutions::*,
+    settles::*, statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},

@@ -78,6 +78,7 @@ mod house {
     pub mod circles;
     pub mod commands;
     pub mod comments;
+    pub mod dashboard;
     pub mod formulas;
     pub mod lengths;
     pub mod links;

@@ -16,8 +16,8 @@ use crate::{ConnectionOptions, HttpOptions, NodeOptions, file_limit, webhook};
 /// Connections to the database, connections of callers, and the limits of both.
 #[derive(Debug, Args)]
 pub struct NodeArgs {
-    /// The most database connections, besides two for operators, API keys and gates, one for maintenance
-    /// and one that listens
+    /// The most database connections, besides two for operators, API keys and gates, two for pages, one for
+    /// maintenance and one that listens
     #[arg(long, default_value_t = 10)]
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a

@@ -8,6 +8,7 @@ mod args;
 mod file_limit;
 mod parts;
 mod state;
+mod ui;
 pub mod webhook;
 
 use std::io;
@@ -29,6 +30,7 @@ pub use self::state::{
     options::{ConnectionOptions, HttpOptions},
     places::Permit,
 };
+pub use self::ui::{PageOptions, Visitors};
 pub use tidegate::internals::{
     api_key::Scope,
     shutdown::on_signal,

@@ -7,7 +7,7 @@ pub(crate) mod metrics;
 pub(crate) mod node;
 pub(crate) mod node_options;
 pub(crate) mod options;
-mod origin;
+pub(crate) mod origin;
 pub(crate) mod outlooks;
 pub(crate) mod places;
 mod statistics;

@@ -2,7 +2,7 @@
 --
 --   id: The part between the underscores of tg_ID_SECRET.
 --   name: Its name for people.
---   scopes: Permissions: submit, submit-accepted, respond, admin.
+--   scopes: Permissions: submit, submit-accepted, respond, read, payload, admin.
 --   submitter: The submitter of its requests.
 --   created_at: When it was made.
 --   created_by: The database user who made it.

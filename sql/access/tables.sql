@@ -4,7 +4,7 @@
 --   id: The part between the underscores of tg_ID_SECRET; not secret.
 --   name: Its name for people; unique among live keys.
 --   secret_hash: SHA-256 of the key; unsalted, as its secret is 256 random bits.
---   scopes: submit (own requests), submit-accepted (also past closed gates), respond (any request), admin (everything).
+--   scopes: submit (own requests), submit-accepted (also past closed gates), respond, read, payload, admin.
 --   submitter: The submitter of its requests; several keys may share it.
 --   created_at: When it was made.
 --   created_by: The database user who made it.
@@ -18,3 +18,11 @@
 
 -- function clock: The time, for everything that Tidegate does; replaced in test databases only.
 select tidegate_internal.allow('clock', '{reader,api,worker,admin}');
+
+-- table page_session: Who is signed in to the pages for operators; expired ones are removed when the next one begins.
+--   token_hash: SHA-256 of the token that the browser has.
+--   key_id: The API key that was shown.
+--   began_at: When it began.
+--   expires_at: When it ends by itself.
+
+-- index page_session_expires_at_idx: Serves the removal of those that have expired.

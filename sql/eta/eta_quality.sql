@@ -16,6 +16,7 @@
 --   error_bins: Answers up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.
 --   p90_stated: Completed requests that had a 90 percent ETA.
 --   p90_held: How many of these were answered within it.
+--   error_abs_seconds_sum: All errors without signs together, in seconds.
 create or replace view tidegate.eta_quality as
 with summed as (
   select
@@ -43,7 +44,8 @@ select
   round(p.lateness_ms / nullif(p.answered, 0) / 1000, 2) as mean_lateness_seconds,
   coalesce(s.predicted, 0)::bigint as predicted, (coalesce(s.error_ms, 0) / 1000)::float8 as error_seconds_sum,
   coalesce(s.error_bins, array_fill(0::numeric, array[8]))::bigint[] as error_bins,
-  coalesce(s.p90_stated, 0)::bigint as p90_stated, coalesce(s.p90_held, 0)::bigint as p90_held
+  coalesce(s.p90_stated, 0)::bigint as p90_stated, coalesce(s.p90_held, 0)::bigint as p90_held,
+  (coalesce(s.error_abs_ms, 0) / 1000)::float8 as error_abs_seconds_sum
 from tidegate.kind as k
 left join summed as s on s.kind = k.name
 left join tidegate.poll_count as p on p.kind = k.name;

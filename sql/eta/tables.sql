@@ -77,3 +77,15 @@
 --   in_flight_since: Since when there are any.
 --   still_since: Start of a standstill of answers; null: none.
 --   observed_at: When this was observed; ETAs use it for ten seconds.
+
+-- table eta_minute: What eta_quality and poll_count had summed up by each minute, for a day.
+--   kind: The kind.
+--   minute: The beginning of the minute.
+--   predicted: Completed requests that had an ETA.
+--   error_ms: All errors together, milliseconds; negative: earlier.
+--   error_abs_ms: The same without signs.
+--   p90_stated: Completed requests that had a 90 percent ETA.
+--   p90_held: How many of these were answered within it.
+--   polls: Polls of requests whose end was answered to a poll.
+--   answered: Such requests.
+--   lateness_ms: The sum of the times between their ends and the last poll, milliseconds.

@@ -1,4 +1,4 @@
--- note_minutes: Maintenance duty: notes depth, drains and calls by the minute, and keeps a day of that.
+-- note_minutes: Maintenance duty: notes depth, drains, calls and errors of ETAs by the minute, and keeps a day of that.
 --
 -- The last five whole minutes are counted again each time, so late reports are in them, and a fleet that was stopped
 -- for less misses none.
@@ -49,9 +49,20 @@ begin
     p50_ms = excluded.p50_ms, p99_ms = excluded.p99_ms
   where excluded.calls > m.calls;
 
+  insert into tidegate.eta_minute
+    (kind, minute, predicted, error_ms, error_abs_ms, p90_stated, p90_held, polls, answered, lateness_ms)
+  select
+    q.kind, v_until, q.predicted, q.error_seconds_sum * 1000, q.error_abs_seconds_sum * 1000,
+    q.p90_stated, q.p90_held, coalesce(p.polls, 0), coalesce(p.answered, 0), coalesce(p.lateness_ms, 0)
+  from tidegate.eta_quality as q
+  left join tidegate.poll_count as p on p.kind = q.kind
+  where not exists (select from tidegate.eta_minute as m where m.minute = v_until and m.kind = q.kind)
+  on conflict do nothing;
+
   delete from tidegate.queue_minute as m where m.minute < v_now - interval '24 hours';
   delete from tidegate.call_minute as m where m.minute < v_now - interval '24 hours';
   delete from tidegate.transition_minute as m where m.minute < v_now - interval '24 hours';
+  delete from tidegate.eta_minute as m where m.minute < v_now - interval '24 hours';
 end;
 $$;
 select tidegate_internal.allow('note_minutes', '{api,worker,admin}');

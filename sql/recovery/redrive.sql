@@ -8,18 +8,19 @@
 -- a request that cannot be submitted (its derived key stands for another payload): it is `unfit`, with the reason.
 -- Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
 --
--- `kind`, `submitter`, `since` (they ended then or later), `until` (they ended before) and `code` (of their error)
--- narrow it. Without a code, those that were cancelled are left alone. Those that were, or may have been, executed are
--- submitted again only with `may_repeat`, or in kinds whose keys are free after such an end. What may have been
--- executed, and what repeats such a request, is sent under the id of the first of them: a downstream that recognises
--- ids executes it once, and a response to either answers the new one. Anything else is a new request to the downstream.
--- A caller who repeats the old idempotency key gets the new request; what a caller has submitted again already is left
--- alone. Where the kind requires keys, or makes one that still stands for the old request, the new one has one made of
--- the id of the old. `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
+-- `kind`, `submitter`, `since` (they ended then or later), `until` (they ended before), `code` (of their error) and
+-- `requests` (their ids) narrow it. Without a code, those that were cancelled are left alone, unless `requests` names
+-- them. Those that were, or may have been, executed are submitted again only with `may_repeat`, or in kinds whose keys
+-- are free after such an end. What may have been executed, and what repeats such a request, is sent under the id of the
+-- first of them: a downstream that recognises ids executes it once, and a response to either answers the new one.
+-- Anything else is a new request to the downstream. A caller who repeats the old idempotency key gets the new request;
+-- what a caller has submitted again already is left alone. Where the kind requires keys, or makes one that still stands
+-- for the old request, the new one has one made of the id of the old. `dry_run` counts what there is to redrive, of all
+-- kinds, and changes nothing.
 create or replace function tidegate.redrive(
   batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
   code text default null, dry_run boolean default false, actor text default null, may_repeat boolean default false,
-  submitter text default null, until timestamptz default null,
+  submitter text default null, until timestamptz default null, requests uuid[] default null,
   out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
   out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
@@ -35,6 +36,8 @@ declare
   -- What was executed of the group, and what has become known of it meanwhile.
   v_executed text[];
   v_known    uuid[];
+  v_first    constant uuid := (select i.id from unnest(requests) as i(id) order by i.id limit 1);
+  v_last     constant uuid := (select i.id from unnest(requests) as i(id) order by i.id desc limit 1);
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
   perform tidegate_internal.require_kind(redrive.kind) where redrive.kind is not null;
@@ -54,13 +57,16 @@ begin
     select r.id, r.kind, r.submitter
     from tidegate.request as r
     where r.id > coalesce(redrive.after, '00000000-0000-0000-0000-000000000000')
+      and r.id >= coalesce(v_first, '00000000-0000-0000-0000-000000000000')
+      and r.id <= coalesce(v_last, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and (redrive.requests is null or r.id = any(redrive.requests))
       and r.req_status in ('failure', 'timed_out')
       and (redrive.kind is null or r.kind = redrive.kind)
       and (redrive.since is null or r.finished_at >= redrive.since)
       and (redrive.until is null or r.finished_at < redrive.until)
       and (redrive.submitter is null or r.submitter = redrive.submitter)
-      and case when redrive.code is null then r.error ->> 'code' is distinct from 'cancelled'
-        else r.error ->> 'code' = redrive.code end
+      and case when redrive.code is not null then r.error ->> 'code' = redrive.code
+        else redrive.requests is not null or r.error ->> 'code' is distinct from 'cancelled' end
       and (may_repeat or (tidegate.executed(r) = 'no' and r.send_id is null) or exists (
         select from tidegate.kind as k where k.name = r.kind and k.key_after_unknown = 'free'
       ))

@@ -1,15 +1,17 @@
 -- list_requests: One page of requests, newest first, in bounded work; the next page begins before next_before.
 --
 -- `kind`, `states`, `since` (submitted at or after), `until` (submitted before), `submitter` and `queue` (their message
--- is there, or a worker holds it) narrow it; null: all. `before` is the `next_before` of the page before. A page has at
--- most `page` rows and examines about `examine` requests, however few of them match: its work is bounded, and the next
--- page continues there. `next_before` is the same in each row, and null on the last page; a page that found nothing but
--- is not the last is one row without an id. No row: there are no further requests. Raises TG002 for an unknown kind,
--- TG005 for an unknown queue.
+-- is there, or a worker holds it), `cause` (that of its last step, or the code of its error), `executed` (yes, no,
+-- unknown) and `attempts` (at least as many sends) narrow it; null: all. `before` is the `next_before` of the page
+-- before. A page has at most `page` rows and examines about `examine` requests, however few of them match: its work is
+-- bounded, and the next page continues there. `next_before` is the same in each row, and null on the last page; a page
+-- that found nothing but is not the last is one row without an id. No row: there are no further requests. Raises TG002
+-- for an unknown kind, TG005 for an unknown queue.
 create or replace function tidegate.list_requests(
   kind text default null, states tidegate.request_status[] default null, since timestamptz default null,
   before uuid default null, submitter text default null, page integer default 100,
-  examine integer default 10000, queue text default null, until timestamptz default null
+  examine integer default 10000, queue text default null, until timestamptz default null, cause text default null,
+  executed text default null, attempts integer default null
 )
   returns table (
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
@@ -41,7 +43,8 @@ begin
   -- `+ 1000`: one row shows that there is a next page, the others let the loop reach the end of the last microsecond.
   if list_requests.kind is null then
     open v_rows no scroll for
-      select r.id, r.req_status, r.submitter, r.queue
+      select r.id, r.req_status, r.submitter, r.queue, r.cause, r.error ->> 'code' as code, r.tx_attempt,
+        case when list_requests.executed is not null then tidegate.executed(r) end as executed
       from tidegate.request as r
       where r.id < v_before and r.id >= v_since
       order by r.id desc
@@ -50,7 +53,8 @@ begin
     -- Row values, which only the partial index on (kind, id) serves (`kind >= ''` is its predicate): the primary key
     -- would pass over the requests of all other kinds.
     open v_rows no scroll for
-      select r.id, r.req_status, r.submitter, r.queue
+      select r.id, r.req_status, r.submitter, r.queue, r.cause, r.error ->> 'code' as code, r.tx_attempt,
+        case when list_requests.executed is not null then tidegate.executed(r) end as executed
       from tidegate.request as r
       where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before)
         and (r.kind, r.id) >= (list_requests.kind, v_since)
@@ -75,6 +79,9 @@ begin
     if (list_requests.states is null or v_row.req_status = any (list_requests.states))
       and (list_requests.submitter is null or v_row.submitter = list_requests.submitter)
       and (list_requests.queue is null or v_row.queue = list_requests.queue)
+      and (list_requests.cause is null or list_requests.cause in (v_row.cause, v_row.code))
+      and (list_requests.executed is null or v_row.executed = list_requests.executed)
+      and (list_requests.attempts is null or v_row.tx_attempt >= list_requests.attempts)
     then
       v_found := v_found || v_row.id;
     end if;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::{
     error::Result,
-    request::{RequestId, Status},
+    request::{Executed, RequestId, Status},
 };
 
 /// The statements of this module.
@@ -31,6 +31,12 @@ pub struct PageQuery {
     pub submitter: Option<String>,
     /// In this queue only, waiting or held.
     pub queue: Option<String>,
+    /// Whose last transition has this cause, or whose error this code.
+    pub cause: Option<String>,
+    /// Of which this is known.
+    pub executed: Option<Executed>,
+    /// With at least as many sends.
+    pub attempts: Option<i32>,
     /// Requests at most.
     pub limit: i32,
 }
@@ -121,7 +127,8 @@ impl Store {
     pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
         let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests"(
             &query.kind, query.states(), query.since, query.before, &query.submitter,
-            query.limit, &query.queue, query.until
+            query.limit, &query.queue, query.until, &query.cause, query.executed.map(|executed| executed.as_str()),
+            query.attempts
         ))?;
         let next = rows.first().map(|row| row.try_get("next_before")).transpose()?.flatten();
         // A row without an id carries only the beginning of the next page.

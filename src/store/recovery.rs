@@ -147,6 +147,8 @@ pub struct Redrive<'a> {
     pub submitter: Option<&'a str>,
     /// Only requests that ended before this time.
     pub until: Option<DateTime<Utc>>,
+    /// Only these; none: all.
+    pub requests: Option<&'a [Uuid]>,
 }
 
 /// One batch of `redrive`.
@@ -296,7 +298,7 @@ impl Store {
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
         run!(self, fetch_one query_as "redrive"(
             step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat,
-            step.submitter, step.until
+            step.submitter, step.until, step.requests
         ))
     }
 

@@ -77,7 +77,7 @@ async fn an_invalid_key_is_refused_with_a_reason() {
 
     for (arguments, reason) in [
         (&["shop", "--scope", "submit"][..], "--submitter shop"),
-        (&["x", "--scope", "root"], "submit, submit-accepted, respond or admin"),
+        (&["x", "--scope", "root"], "submit, submit-accepted, respond, read, payload or admin"),
         (&["x"], "--scope"),
         (&["", "--scope", "submit"], "api key name has 1 to 100 characters"),
         (&["x", "--scope", "submit", "--submitter", ""], "api key submitter has 1 to 200 characters"),

@@ -20,6 +20,7 @@ mod lists;
 mod metrics;
 mod nodes;
 mod numbers;
+mod pages;
 mod poll;
 mod pools;
 mod rate_limits;

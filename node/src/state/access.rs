@@ -73,6 +73,40 @@ impl Access {
         Ok(caller)
     }
 
+    /// Whether calls need a key.
+    pub(crate) async fn needs_keys(&self) -> Result<bool, Refusal> {
+        Ok(self.keys.required(false).await.map_err(Refusal::Unavailable)?.is_some())
+    }
+
+    /// A caller from this machine, while calls need no key.
+    pub(crate) fn without_key(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        if origin::is_local(headers) {
+            Ok(Caller { access: self.clone(), scope: Scope::Read, key: None })
+        } else {
+            Err(Refusal::Foreign)
+        }
+    }
+
+    /// The caller who shows this key to sign in.
+    pub(crate) async fn shown(&self, key: &ApiKey, scope: Scope) -> Result<Caller, Refusal> {
+        let keys = self.keys.required(self.accepts_old).await.map_err(Refusal::Unavailable)?.ok_or(Refusal::Unknown)?;
+        let known = keys.get(key.id()).filter(|known| known.hash.is_of(key) && !known.revoked);
+        self.of_key(known, scope)
+    }
+
+    /// The caller who has signed in with the key of this id.
+    pub(crate) async fn in_session(&self, id: &str, scope: Scope) -> Result<Caller, Refusal> {
+        let keys = self.keys.required(self.accepts_old).await.map_err(Refusal::Unavailable)?.ok_or(Refusal::Unknown)?;
+        self.of_key(keys.get(id).filter(|known| !known.revoked), scope)
+    }
+
+    fn of_key(&self, known: Option<&Arc<KeyChange>>, scope: Scope) -> Result<Caller, Refusal> {
+        let key = Some(Arc::clone(known.ok_or(Refusal::Unknown)?));
+        let caller = Caller { access: self.clone(), scope, key };
+        caller.require(scope)?;
+        Ok(caller)
+    }
+
     /// The caller of a program's own route.
     pub(crate) async fn program_caller(
         &self,

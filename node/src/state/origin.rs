@@ -19,6 +19,11 @@ pub(crate) fn is_local(headers: &HeaderMap) -> bool {
         && all("sec-fetch-site", |site| Some(matches!(site, "same-origin" | "none")))
 }
 
+/// Whether a browser says that a page of another site has made this call.
+pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none")
+}
+
 fn names_this_machine(authority: &Authority) -> bool {
     let host = authority.host();
     let address = host.trim_start_matches('[').trim_end_matches(']');

@@ -49,6 +49,9 @@ pub(super) struct Demo {
     /// Keep the demo's database
     #[arg(long)]
     keep: bool,
+    /// Keep the fleet and its pages up after the report, until Ctrl-C
+    #[arg(long)]
+    stay: bool,
 }
 
 impl Demo {
@@ -103,6 +106,8 @@ impl Demo {
 
         outln!("Starting: 1 API node, 1 simulated downstream, 3 workers");
         let mut fleet = Fleet::start(url, RATE, CONCURRENCY).await?;
+        let pages = format!("{}/ui", fleet.api);
+        outln!("Its pages for operators: {pages}");
         outln!(
             "Submitting {} requests of four kinds, the last {} at once; each caller obeys Retry-After\n",
             self.requests,
@@ -113,9 +118,15 @@ impl Demo {
             Ok(story) => verdict::reach(&store, &callers, &fleet, story).await,
             Err(error) => Err(error),
         };
+        if let (Ok(verdict), true) = (&verdict, self.stay) {
+            outln!("{verdict}\nThe pages stay at {pages} until Ctrl-C");
+            tokio::signal::ctrl_c().await?;
+        }
         fleet.stop().await;
         let verdict = verdict?;
-        outln!("{verdict}");
+        if !self.stay {
+            outln!("{verdict}");
+        }
         Ok(ExitCode::from(u8::from(!verdict.holds())))
     }
 

@@ -22,7 +22,8 @@ pub(super) enum Key {
         /// Its name; no two live keys have the same name
         name: String,
         /// Its scopes: submit (and see and cancel the requests of its submitter), submit-accepted (submit, also past
-        /// closed gates and full quotas), respond, admin (everything); repeatable
+        /// closed gates and full quotas), respond, read (see the pages), payload (see payloads there, too), admin
+        /// (everything else); repeatable
         #[arg(long = "scope", required = true, value_name = "SCOPE")]
         scopes: Vec<Scope>,
         /// The submitter of its requests; the name unless given. Keys of one submitter see the same requests

@@ -6,9 +6,9 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tidegate::internals::{error::StoreError, shutdown, store::Store};
-use tidegate_node::{Keys, Node, internals::NodeArgs};
+use tidegate_node::{Keys, Node, PageOptions, Visitors, internals::NodeArgs};
 
 use super::{GlobalArgs, recover};
 use crate::logs::print_out;
@@ -22,7 +22,56 @@ pub(super) struct Serve {
     #[arg(long)]
     recover: bool,
     #[command(flatten)]
+    pages: Pages,
+    #[command(flatten)]
     node: NodeArgs,
+}
+
+/// The pages for operators.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pages")]
+struct Pages {
+    /// Whether `/ui` is served, and what visitors may do who have not signed in, once there is an API key
+    #[arg(long, env = "TIDEGATE_UI", default_value = "sign-in")]
+    ui: Ui,
+    /// The name of this installation, which each page shows
+    #[arg(long, env = "TIDEGATE_INSTANCE", value_name = "NAME")]
+    instance: Option<String>,
+    /// Its colour, so that production does not look like a copy
+    #[arg(long, env = "TIDEGATE_INSTANCE_COLOUR", requires = "instance")]
+    instance_colour: Option<Colour>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ui {
+    /// There are no pages
+    Off,
+    /// Visitors sign in with an API key
+    SignIn,
+    /// Visitors see all but payloads and responses
+    Read,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Colour {
+    Red,
+    Orange,
+    Green,
+    Blue,
+    Purple,
+}
+
+impl Pages {
+    /// Their options; none: there are no pages.
+    fn options(self) -> Option<PageOptions> {
+        let visitors = match self.ui {
+            Ui::Off => return None,
+            Ui::SignIn => Visitors::SignIn,
+            Ui::Read => Visitors::Read,
+        };
+        let colour = self.instance_colour.and_then(|colour| Some(colour.to_possible_value()?.get_name().to_owned()));
+        Some(PageOptions { instance: self.instance, colour, visitors })
+    }
 }
 
 impl Serve {
@@ -53,7 +102,11 @@ impl Serve {
             false => Keys::Required,
         };
         let node = Node::of_store(connected.store.clone(), options.keys(keys));
-        node.serve(listener, node.router(), stop).await?;
+        let mut router = node.router();
+        if let Some(pages) = self.pages.options() {
+            router = router.merge(node.pages(pages));
+        }
+        node.serve(listener, router, stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
     }

@@ -106,6 +106,7 @@ pub(super) async fn cancel_requests(
         submitter: asked.submitter,
         queue: asked.queue,
         limit: asked.limit.unwrap_or(BATCH),
+        ..PageQuery::default()
     };
     let done = store.cancel_requests(&query, asked.dry_run).await?;
     let ended = usize::try_from(done.cancelled).unwrap_or_default();
@@ -219,6 +220,7 @@ pub(super) async fn redrive_requests(
         may_repeat: asked.may_repeat,
         submitter: asked.submitter.as_deref(),
         until: asked.until,
+        requests: None,
     };
     let done = store.redrive(&step, asked.cursor).await?;
     let mut new_ids = done.new_ids.into_iter();

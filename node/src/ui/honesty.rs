@@ -1,0 +1,60 @@
+//! `/ui/honesty`: what callers were told, and what came of it.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use chrono::{TimeDelta, Utc};
+use maud::html;
+
+use super::{
+    chart::{self, Line, Mark},
+    context::Ui,
+    fault::Fault,
+    format::{count, or_none, percent, span, tag},
+    frame::Page,
+    session::{Fields, Viewer},
+};
+
+/// `GET /ui/honesty`
+pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fields) -> Result<Response, Fault> {
+    let hours = super::history::hours(&fields)?;
+    let until = Utc::now();
+    let range = (until - TimeDelta::hours(hours), until);
+    let figures = ui.store.eta_figures().await?;
+    let minutes = ui.store.eta_minutes(range.0).await?;
+    let error = [
+        Line { name: "mean error, without its sign", figure: |minute| minute.first },
+        Line { name: "late (above 0) or early", figure: |minute| minute.second },
+    ];
+    let held = [Line { name: "answered within the stated 90 %", figure: |minute| minute.third }];
+    let polls = [Line { name: "polls until the end was answered", figure: |minute| minute.fourth }];
+    let right = [Mark { name: "right".to_owned(), at: 0.9 }];
+    let body = html! {
+        p.soft { "An error is the time of the answer less what the caller was told at the submission: above 0 the answer came later." }
+        (super::history::range_links("/ui/honesty?", hours))
+        @if figures.is_empty() { p.note { "There is no kind yet." } }
+        @for kind in &figures {
+            h2 { (kind.kind) " " (tag(&kind.eta, "")) }
+            @let own: Vec<_> = minutes.iter().filter(|minute| minute.name == kind.kind).collect();
+            div.cards {
+                div.card {
+                    h3 { "Of all requests so far" }
+                    table.plain {
+                        tr { th { "ended" } td.n { (count(kind.requests)) } }
+                        tr { th { "completed with an ETA" } td.n { (count(kind.predicted)) } }
+                        tr { th { "mean error" } td.n { (or_none(kind.mean_error_seconds, span)) } }
+                        tr { th { "without its sign" } td.n { (or_none(kind.mean_abs_error_seconds, span)) } }
+                        tr { th { "within the 90 %" } td.n { (or_none(kind.p90_held_share, percent)) } }
+                        tr { th { "polls a request" } td.n { (or_none(kind.polls_per_request, |polls| format!("{polls:.2}"))) } }
+                        tr { th { "lateness of the last poll" } td.n { (or_none(kind.mean_lateness_seconds, span)) } }
+                    }
+                }
+                div.card { h3 { "When answers came" } (chart::bins(&kind.error_bins)) }
+                (chart::lines("Error of ETAs", &own, range, &error, &[], span))
+                (chart::lines("Share within the 90 %", &own, range, &held, &right, percent))
+                (chart::lines("Polls a request", &own, range, &polls, &[], |polls| format!("{polls:.1}")))
+            }
+        }
+    };
+    Ok(Page { title: "Honesty", section: "/ui/honesty", live: None, body }.show(&ui, &viewer))
+}

@@ -1,0 +1,8 @@
+-- session_key: For API nodes: the id of the API key whose session a token is of; null: none, or it has expired.
+create or replace function tidegate.session_key(token_hash bytea)
+  returns text language sql stable security definer as $$
+  select s.key_id
+  from tidegate.page_session as s
+  where s.token_hash = session_key.token_hash and s.expires_at > tidegate.clock();
+$$;
+select tidegate_internal.allow('session_key', '{node,admin}');
