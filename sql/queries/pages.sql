@@ -94,3 +94,13 @@ select
   q.error_bins
 from tidegate.eta_quality as q
 order by q.kind;
+
+-- gate_states: no parameters: gates, those of queues first and without their depth, which `queue_overview` has
+select
+  g.name, g.queue, g.kind, g.submitter, g.state, g.mode, coalesce(o.depth, 0) as depth, g.high_water, g.low_water,
+  g.forced, g.epoch, g.depth as depth_at_change, g.changed_at
+from tidegate.gate as g
+left join lateral (
+  select q.depth from tidegate.gate_overview(g.name) as q where g.queue is null
+) as o on true
+order by g.queue is null, g.name;

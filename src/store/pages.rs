@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::{Store, columns::milliseconds};
+use super::{Gate, QueueOverview, Store, columns::milliseconds};
 use crate::{
     error::Result,
     request::{RequestId, Status},
@@ -255,6 +255,21 @@ impl Store {
     /// A database error.
     pub async fn request_response(&self, id: RequestId, most: i32) -> Result<Option<(String, i64)>> {
         run!(self, fetch_optional query_as "request_response"(id.0, most))
+    }
+
+    /// Every gate; the depths of queues are those of `queues`, because counting them again costs as much.
+    ///
+    /// # Errors
+    ///
+    /// A database error.
+    pub async fn gate_states(&self, queues: &[QueueOverview]) -> Result<Vec<Gate>> {
+        let mut gates: Vec<Gate> = run!(self, fetch_all query_as "gate_states"())?;
+        for gate in &mut gates {
+            if let Some(queue) = queues.iter().find(|queue| Some(&queue.queue) == gate.queue.as_ref()) {
+                gate.depth = queue.depth;
+            }
+        }
+        Ok(gates)
     }
 
     /// The sessions whose snapshots have kept vacuum from removing dead rows for over a minute, the oldest first.

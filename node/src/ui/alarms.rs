@@ -149,6 +149,8 @@ pub(super) fn stale(look: &Look) -> Markup {
     html! {
         @if let Some(error) = &look.stale {
             p.note.bad role="alert" { "These are the figures of " (time(look.at)) ": " (error.to_string()) "." }
+        } @else if look.is_slow() {
+            p.soft { "Figures of " (time(look.at)) ": these queues are deep, and counting them takes a while." }
         }
     }
 }

@@ -23,6 +23,14 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How old everything else may be: it changes slowly, or costs more.
 const SLOW: Duration = Duration::from_secs(5);
 
+/// How many times as long as it takes a look is kept: of a second the database works 15 ms for queues and gates, and 5 ms
+/// for everything else, however deep the queues are.
+const PAUSE: u32 = 67;
+const SLOW_PAUSE: u32 = 200;
+
+/// How old a look becomes at most while somebody watches.
+const OLDEST: Duration = Duration::from_secs(15);
+
 /// What charts show on the first page.
 const HOUR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
@@ -30,6 +38,8 @@ const HOUR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 #[derive(Clone)]
 pub(super) struct Look {
     began: Instant,
+    /// How old it may become.
+    lasts: Duration,
     /// By the clock of the node.
     pub(super) at: DateTime<Utc>,
     pub(super) queues: Vec<QueueOverview>,
@@ -39,9 +49,17 @@ pub(super) struct Look {
     pub(super) stale: Option<Arc<StoreError>>,
 }
 
+impl Look {
+    /// Whether it costs so much that the next one waits.
+    pub(super) fn is_slow(&self) -> bool {
+        self.lasts > 3 * FRESH
+    }
+}
+
 /// What is looked at less often.
 pub(super) struct Rest {
     began: Instant,
+    lasts: Duration,
     pub(super) requests: Vec<RequestCount>,
     pub(super) kinds: Vec<KindOverview>,
     pub(super) stages: Vec<StageLevel>,
@@ -99,7 +117,7 @@ impl Looks {
 
     /// A look of this second; while the database does not answer, the last one, which says so.
     pub(super) async fn latest(&self) -> Result<Arc<Look>, Arc<StoreError>> {
-        let fresh = |look: &Arc<Look>| self.is_young(look.began, FRESH);
+        let fresh = |look: &Arc<Look>| self.is_young(look.began, look.lasts);
         if let Some(look) = self.last().filter(fresh) {
             return Ok(look);
         }
@@ -114,7 +132,7 @@ impl Looks {
                 let error = Arc::new(error);
                 let Some(last) = last else { return Err(error) };
                 // Not asked again at once by each viewer.
-                Look { began: Instant::now(), stale: Some(error), ..Look::clone(&last) }
+                Look { began: Instant::now(), lasts: FRESH, stale: Some(error), ..Look::clone(&last) }
             }
         };
         let look = Arc::new(look);
@@ -125,12 +143,13 @@ impl Looks {
     async fn look(&self, last: Option<&Look>) -> Result<Look, StoreError> {
         let began = Instant::now();
         let queues = self.store.queue_overview().await?;
-        let gates = self.store.gates(None).await?;
-        let rest = match last.map(|last| &last.rest).filter(|rest| self.is_young(rest.began, SLOW)) {
+        let gates = self.store.gate_states(&queues).await?;
+        let lasts = (began.elapsed() * PAUSE).clamp(FRESH, OLDEST);
+        let rest = match last.map(|last| &last.rest).filter(|rest| self.is_young(rest.began, rest.lasts)) {
             Some(rest) => Arc::clone(rest),
             None => Arc::new(self.rest(&queues).await?),
         };
-        Ok(Look { began, at: Utc::now(), queues, gates, rest, stale: None })
+        Ok(Look { began, lasts, at: Utc::now(), queues, gates, rest, stale: None })
     }
 
     async fn rest(&self, queues: &[QueueOverview]) -> Result<Rest, StoreError> {
@@ -155,8 +174,9 @@ impl Looks {
         });
         let first = first.collect();
         let since = Utc::now() - HOUR;
-        Ok(Rest {
+        let mut rest = Rest {
             began,
+            lasts: SLOW,
             requests: store.request_overview().await?,
             stages: store.stage_levels().await?,
             workers: store.worker_overview().await?,
@@ -174,6 +194,8 @@ impl Looks {
             kinds,
             quotes,
             first,
-        })
+        };
+        rest.lasts = (began.elapsed() * SLOW_PAUSE).clamp(SLOW, OLDEST);
+        Ok(rest)
     }
 }

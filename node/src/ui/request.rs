@@ -125,11 +125,11 @@ fn life(steps: &[RequestStep], finished_at: Option<DateTime<Utc>>) -> Markup {
         ol.life {
             @for (step, end) in steps.iter().zip(ends) {
                 li {
-                    strong { (step.to_status) } " by " (step.cause)
+                    strong { (step.to_status) }
                     @if let Some(end) = end { " for " (span(between(step.at, end))) }
                     br;
                     span.soft {
-                        (step.transition_no) ", " (time(step.at))
+                        (step.transition_no) ", " (step.cause) ", " (time(step.at))
                         @if step.attempt > 0 { ", attempt " (step.attempt) }
                         @if let Some(worker) = &step.worker { ", " (worker) }
                     }
