@@ -23,7 +23,7 @@ pub(super) fn attempt(queue: &ServedQueue, claimed: &Claimed) -> Option<Traced> 
         request.id = id,
         request.kind = request.kind,
         request.stage = queue.stage.as_str(),
-        request.attempt = request.attempt,
+        request.attempt = i64::from(request.attempt),
         request.outcome = Empty,
         trace_id = Empty,
         "error.type" = Empty,

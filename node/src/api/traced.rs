@@ -26,7 +26,7 @@ pub(super) async fn run(mut request: Request, route: Option<&MatchedPath>, next:
     request.extensions_mut().insert(OfCall(traceparent));
     let response = Box::pin(next.run(request).instrument(span.clone())).await;
     let status = response.status();
-    span.record("http.response.status_code", status.as_u16());
+    span.record("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
         traces::fail(&span, status.as_str());
     }

@@ -20,7 +20,7 @@ pub(super) fn delivery(delivery: &Delivery) -> Option<Traced> {
         request.kind = delivery.kind,
         delivery.id = %delivery.id,
         delivery.event = delivery.event,
-        delivery.attempt = delivery.attempt,
+        delivery.attempt = i64::from(delivery.attempt),
         delivery.outcome = Empty,
         http.response.status_code = Empty,
         trace_id = Empty,
@@ -43,7 +43,7 @@ pub(super) fn note(span: &Span, attempted: &Attempted) {
     };
     span.record("delivery.outcome", outcome);
     if let Some(status) = status {
-        span.record("http.response.status_code", status);
+        span.record("http.response.status_code", i64::from(status));
     }
     if matches!(attempted, Attempted::Refused { .. } | Attempted::Retry { .. }) {
         traces::fail(span, &status.map_or_else(|| "no_answer".to_owned(), |status| status.to_string()));
