@@ -98,18 +98,14 @@ fn variable(name: &str) -> Option<String> {
 
 /// What the spans come from. The environment may say more, and may name the program otherwise.
 fn resource(program: &'static str) -> Resource {
-    let own = Resource::builder_empty()
-        .with_attributes([
-            KeyValue::new("service.name", program),
-            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
-            KeyValue::new("process.pid", i64::from(std::process::id())),
-        ])
-        .build();
-    let named = variable("OTEL_SERVICE_NAME").is_some()
+    let is_named = variable("OTEL_SERVICE_NAME").is_some()
         || variable("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|value| value.contains("service.name="));
-    let attributes = own.iter().filter(|(key, _)| !named || key.as_str() != "service.name");
-    let attributes: Vec<_> = attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
-    Resource::builder().with_attributes(attributes).build()
+    let name = (!is_named).then(|| KeyValue::new("service.name", program));
+    let attributes = [
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        KeyValue::new("process.pid", i64::from(std::process::id())),
+    ];
+    Resource::builder().with_attributes(attributes).with_attributes(name).build()
 }
 
 /// Places the spans of the engine and the node.
