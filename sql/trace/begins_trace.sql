@@ -1,5 +1,5 @@
--- begins_trace: Whether an attempt begins a trace of its own, which links to that of its request: any but the first, and
--- all of a request that was redriven.
+-- begins_trace: Whether an attempt begins a trace of its own, which links to the request's: any but the first one, and
+-- all of a redriven request.
 --
 -- A trace that went on for all attempts would last as long as the request. Ask only about requests with a trace.
 create or replace function tidegate_internal.begins_trace(p_request_id uuid, p_attempt integer)
