@@ -72,7 +72,7 @@ fn main() {
 
 async fn work(url: &str) {
     let logs = Options::parse_from(["worker"]).logs;
-    let traces = Traces::start("worker", &logs, "warn").unwrap();
+    let traces = Traces::start("worker", &logs, "error").unwrap();
     let pool = database::connect(url, &PoolSettings::default()).await.unwrap();
     let stages = Stages::new().transact("direct", Noop);
     let options = WorkerOptions {

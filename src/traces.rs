@@ -5,7 +5,7 @@
 
 use std::{ops::RangeInclusive, sync::OnceLock};
 
-use tracing::Span;
+use tracing::{Span, level_filters::LevelFilter};
 
 /// The target of the spans of traces: a program exports these.
 pub const TARGET: &str = "tidegate::traces";
@@ -38,9 +38,15 @@ impl<'a> Origin<'a> {
 
 /// How a program places spans in traces.
 pub trait Placement: Send + Sync + 'static {
-    /// Places a new span, which no code has entered, and adds attributes that no log line needs. Returns its `traceparent`;
-    /// `None` if the program does not export it.
+    /// Whether a span that begins there is exported; if not, the `traceparent` that stands for it.
+    fn sample(&self, origin: Origin<'_>) -> Result<(), String>;
+
+    /// Places a new span, which no code has entered and which is exported, and adds attributes that no log line needs. Returns
+    /// its `traceparent`; `None` if it does not reach the exporter.
     fn place(&self, span: &Span, origin: Origin<'_>, attributes: &[(&'static str, &str)]) -> Option<String>;
+
+    /// Keeps a new span, which is made for lines of logs, from the exporter.
+    fn hide(&self, span: &Span);
 }
 
 static PLACEMENT: OnceLock<Box<dyn Placement>> = OnceLock::new();
@@ -66,14 +72,42 @@ pub struct Traced {
     pub traceparent: String,
 }
 
-impl Traced {
-    /// Places a span, and gives it the id of its trace as the field `trace_id`, which it has to declare. `None`: no program
-    /// exports it.
+/// Where a span is to be made.
+pub struct Place<'a> {
+    placement: &'static dyn Placement,
+    origin: Origin<'a>,
+    /// What stands for a span that is not exported.
+    unexported: Option<String>,
+}
+
+impl<'a> Place<'a> {
+    /// `None`: the program exports no traces.
     #[must_use]
-    pub fn new(span: Span, origin: Origin<'_>, attributes: &[(&'static str, &str)]) -> Option<Self> {
-        let traceparent = PLACEMENT.get()?.place(&span, origin, attributes)?;
+    pub fn of(origin: Origin<'a>) -> Option<Self> {
+        let placement = &**PLACEMENT.get()?;
+        Some(Self { placement, origin, unexported: placement.sample(origin).err() })
+    }
+
+    /// The span that `make` returns with its attributes, which has the id of its trace as the field `trace_id`. One that is not
+    /// exported is made for lines of logs only, where single requests are logged.
+    pub fn begin<const N: usize>(self, make: impl FnOnce() -> (Span, [(&'static str, String); N])) -> Option<Traced> {
+        let are_lines_logged = LevelFilter::current() >= LevelFilter::DEBUG;
+        let (span, traceparent) = match self.unexported {
+            Some(traceparent) if !are_lines_logged => return Some(Traced { span: Span::none(), traceparent }),
+            Some(traceparent) => {
+                let (span, _) = make();
+                self.placement.hide(&span);
+                (span, traceparent)
+            }
+            None => {
+                let (span, attributes) = make();
+                let attributes = attributes.each_ref().map(|(name, value)| (*name, value.as_str()));
+                let traceparent = self.placement.place(&span, self.origin, &attributes)?;
+                (span, traceparent)
+            }
+        };
         span.record("trace_id", trace_id(&traceparent));
-        Some(Self { span, traceparent })
+        Some(Traced { span, traceparent })
     }
 }
 

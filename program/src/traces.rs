@@ -8,12 +8,12 @@ use std::{env, time::Duration};
 use anyhow::Context as _;
 use opentelemetry::{
     Context, KeyValue,
-    trace::{Link, SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider},
+    trace::{SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider},
 };
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
-    trace::{Config, SamplingResult, SdkTracerProvider, ShouldSample},
+    trace::{Config, IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, SdkTracerProvider, ShouldSample},
 };
 use tidegate::internals::traces::{Origin, Placement, TARGET, install};
 use tracing::{Metadata, Span, level_filters::LevelFilter};
@@ -60,7 +60,7 @@ impl Traces {
         let exporter = exporter.context("cannot export traces: check the variables OTEL_EXPORTER_OTLP_…")?;
         let provider = SdkTracerProvider::builder()
             .with_resource(resource(program))
-            .with_sampler(AsLinked(Config::default().sampler))
+            .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
             .with_batch_exporter(exporter)
             .build();
         let layer = OpenTelemetryLayer::new(provider.tracer("tidegate"))
@@ -71,7 +71,7 @@ impl Traces {
             // No other crate reads the current context.
             .with_context_activation(false);
         logs.start_with(default_filter, layer.with_filter(spans()), spans());
-        install(Placed);
+        install(Placed { sampler: Config::default().sampler, ids: RandomIdGenerator::default() });
         Ok(Self(Some(provider)))
     }
 
@@ -108,28 +108,58 @@ fn resource(program: &'static str) -> Resource {
     Resource::builder().with_attributes(attributes).with_attributes(name).build()
 }
 
-/// Places the spans of the engine and the node.
-struct Placed;
+/// Places the spans of the engine and the node. Its sampler decides before a span is made, because most traces may not be
+/// exported; that of the exporter exports the spans of these.
+struct Placed {
+    sampler: Box<dyn ShouldSample>,
+    ids: RandomIdGenerator,
+}
 
 impl Placement for Placed {
+    /// A trace that links to another one is exported if that one is: the traces of one request are exported all, or none.
+    fn sample(&self, origin: Origin<'_>) -> Result<(), String> {
+        let before = match origin {
+            Origin::New => None,
+            Origin::Below(traceparent) | Origin::LinkedTo(traceparent) => span_context(traceparent),
+        };
+        let trace_id = match (&before, origin) {
+            (Some(parent), Origin::Below(_)) => parent.trace_id(),
+            _ => self.ids.new_trace_id(),
+        };
+        let before = before.map(|before| Context::new().with_remote_span_context(before));
+        let sampled = self.sampler.should_sample(before.as_ref(), trace_id, "", &SpanKind::Internal, &[], &[]);
+        match sampled.decision {
+            SamplingDecision::RecordAndSample => Ok(()),
+            SamplingDecision::Drop | SamplingDecision::RecordOnly => {
+                Err(format!("00-{trace_id}-{}-00", self.ids.new_span_id()))
+            }
+        }
+    }
+
     fn place(&self, span: &Span, origin: Origin<'_>, attributes: &[(&'static str, &str)]) -> Option<String> {
         match origin {
             Origin::New => {}
             Origin::Below(traceparent) => {
-                let parent = Context::new().with_remote_span_context(span_context(traceparent)?);
-                span.set_parent(parent).ok()?;
+                // The sampler has decided, perhaps otherwise than the caller.
+                let parent = span_context(traceparent)?;
+                let parent = remote(parent.trace_id(), parent.span_id(), TraceFlags::SAMPLED);
+                span.set_parent(Context::new().with_remote_span_context(parent)).ok()?;
             }
             Origin::LinkedTo(traceparent) => span.add_link(span_context(traceparent)?),
         }
+        for (name, value) in attributes {
+            span.set_attribute(*name, (*value).to_owned());
+        }
         let context = span.context();
         let context = context.span().span_context().clone();
-        if context.is_sampled() {
-            for (name, value) in attributes {
-                span.set_attribute(*name, (*value).to_owned());
-            }
-        }
-        let flags = context.trace_flags() & TraceFlags::SAMPLED;
-        context.is_valid().then(|| format!("00-{}-{}-{flags:02x}", context.trace_id(), context.span_id()))
+        let traceparent = || format!("00-{}-{}-01", context.trace_id(), context.span_id());
+        context.is_valid().then(traceparent)
+    }
+
+    fn hide(&self, span: &Span) {
+        let nowhere = remote(self.ids.new_trace_id(), self.ids.new_span_id(), TraceFlags::default());
+        // It fails where the span is not one for the exporter at all.
+        let _ = span.set_parent(Context::new().with_remote_span_context(nowhere));
     }
 }
 
@@ -138,28 +168,9 @@ fn span_context(traceparent: &str) -> Option<SpanContext> {
     let trace_id = TraceId::from_hex(traceparent.get(3..35)?).ok()?;
     let span_id = SpanId::from_hex(traceparent.get(36..52)?).ok()?;
     let flags = u8::from_str_radix(traceparent.get(53..55)?, 16).ok()?;
-    let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
-    Some(SpanContext::new(trace_id, span_id, flags, true, TraceState::default()))
+    Some(remote(trace_id, span_id, TraceFlags::new(flags) & TraceFlags::SAMPLED))
 }
 
-/// Samples a trace that links to another one if that one was sampled: the traces of one request are exported all, or none.
-/// The sampler of the environment decides on the others.
-#[derive(Debug, Clone)]
-struct AsLinked(Box<dyn ShouldSample>);
-
-impl ShouldSample for AsLinked {
-    fn should_sample(
-        &self,
-        parent: Option<&Context>,
-        trace_id: TraceId,
-        name: &str,
-        kind: &SpanKind,
-        attributes: &[KeyValue],
-        links: &[Link],
-    ) -> SamplingResult {
-        let has_parent = parent.is_some_and(TraceContextExt::has_active_span);
-        let linked = links.first().filter(|_| !has_parent).map(|link| link.span_context.clone());
-        let linked = linked.map(|linked| Context::new().with_remote_span_context(linked));
-        self.0.should_sample(linked.as_ref().or(parent), trace_id, name, kind, attributes, links)
-    }
+fn remote(trace_id: TraceId, span_id: SpanId, flags: TraceFlags) -> SpanContext {
+    SpanContext::new(trace_id, span_id, flags, true, TraceState::default())
 }

@@ -64,7 +64,7 @@ impl Call {
         self.claimed.request.traceparent = Some(traceparent);
         let mut settle = Box::pin(self.run_stage().instrument(span.clone())).await;
         spans::note(&span, &settle.outcome);
-        settle.span = Some(span);
+        settle.span = Some(span).filter(|span| !span.is_none());
         settle
     }
 

@@ -5,39 +5,37 @@ use tracing::{Span, field::Empty};
 use super::{outcome::Report, shared::ServedQueue};
 use crate::{
     store::{Claimed, Settle},
-    traces::{self, Origin, TARGET, Traced},
+    traces::{self, Origin, Place, TARGET, Traced},
 };
 
 /// The span of a claimed request's attempt.
 pub(super) fn attempt(queue: &ServedQueue, claimed: &Claimed) -> Option<Traced> {
-    if !traces::is_on() {
-        return None;
-    }
     let request = &claimed.request;
-    let id = request.id.to_string();
-    let span = tracing::info_span!(
-        target: TARGET,
-        parent: None,
-        "attempt",
-        otel.kind = "consumer",
-        request.id = id,
-        request.kind = request.kind,
-        request.stage = queue.stage.as_str(),
-        request.attempt = i64::from(request.attempt),
-        request.outcome = Empty,
-        trace_id = Empty,
-        "error.type" = Empty,
-        otel.status_code = Empty,
-    );
-    let origin = Origin::of_attempt(request.traceparent.as_deref(), claimed.begins_trace);
-    let attributes = [
-        ("messaging.system", "tidegate"),
-        ("messaging.operation.name", "attempt"),
-        ("messaging.operation.type", "process"),
-        ("messaging.destination.name", queue.name.as_str()),
-        ("messaging.message.id", &id),
-    ];
-    Traced::new(span, origin, &attributes)
+    Place::of(Origin::of_attempt(request.traceparent.as_deref(), claimed.begins_trace))?.begin(|| {
+        let id = request.id.to_string();
+        let span = tracing::info_span!(
+            target: TARGET,
+            parent: None,
+            "attempt",
+            otel.kind = "consumer",
+            request.id = id,
+            request.kind = request.kind,
+            request.stage = queue.stage.as_str(),
+            request.attempt = i64::from(request.attempt),
+            request.outcome = Empty,
+            trace_id = Empty,
+            "error.type" = Empty,
+            otel.status_code = Empty,
+        );
+        let attributes = [
+            ("messaging.system", "tidegate".to_owned()),
+            ("messaging.operation.name", "attempt".to_owned()),
+            ("messaging.operation.type", "process".to_owned()),
+            ("messaging.destination.name", queue.name.clone()),
+            ("messaging.message.id", id),
+        ];
+        (span, attributes)
+    })
 }
 
 /// Notes the outcome of an attempt.

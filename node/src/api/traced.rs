@@ -6,7 +6,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use tidegate::internals::traces::{self, Origin, TARGET, TRACEPARENT, Traced};
+use tidegate::internals::traces::{self, Origin, Place, TARGET, TRACEPARENT, Traced};
 use tracing::{Instrument, field::Empty};
 
 /// The routes that submit.
@@ -34,25 +34,27 @@ pub(super) async fn run(mut request: Request, route: Option<&MatchedPath>, next:
 }
 
 fn begin(request: &Request, route: &str) -> Option<Traced> {
-    let span = tracing::info_span!(
-        target: TARGET,
-        parent: None,
-        "POST",
-        otel.name = format!("POST {route}"),
-        otel.kind = "server",
-        http.response.status_code = Empty,
-        trace_id = Empty,
-        "error.type" = Empty,
-        otel.status_code = Empty,
-    );
     let caller = header(request.headers());
-    let attributes = [
-        ("http.request.method", "POST"),
-        ("http.route", route),
-        ("url.scheme", "http"),
-        ("url.path", request.uri().path()),
-    ];
-    Traced::new(span, caller.as_deref().map_or(Origin::New, Origin::Below), &attributes)
+    Place::of(caller.as_deref().map_or(Origin::New, Origin::Below))?.begin(|| {
+        let span = tracing::info_span!(
+            target: TARGET,
+            parent: None,
+            "POST",
+            otel.name = format!("POST {route}"),
+            otel.kind = "server",
+            http.response.status_code = Empty,
+            trace_id = Empty,
+            "error.type" = Empty,
+            otel.status_code = Empty,
+        );
+        let attributes = [
+            ("http.request.method", "POST".to_owned()),
+            ("http.route", route.to_owned()),
+            ("url.scheme", "http".to_owned()),
+            ("url.path", request.uri().path().to_owned()),
+        ];
+        (span, attributes)
+    })
 }
 
 /// The `traceparent` for the requests of a call: that of its span, or else its caller's.

@@ -2,35 +2,33 @@
 
 use tidegate::internals::{
     store::{Attempted, Delivery},
-    traces::{self, Origin, TARGET, Traced},
+    traces::{self, Origin, Place, TARGET, Traced},
 };
 use tracing::{Span, field::Empty};
 
 /// The span of one attempt of a delivery.
 pub(super) fn delivery(delivery: &Delivery) -> Option<Traced> {
-    if !traces::is_on() {
-        return None;
-    }
-    let span = tracing::info_span!(
-        target: TARGET,
-        parent: None,
-        "webhook",
-        otel.kind = "client",
-        request.id = %delivery.request_id,
-        request.kind = delivery.kind,
-        delivery.id = %delivery.id,
-        delivery.event = delivery.event,
-        delivery.attempt = i64::from(delivery.attempt),
-        delivery.outcome = Empty,
-        http.response.status_code = Empty,
-        trace_id = Empty,
-        "error.type" = Empty,
-        otel.status_code = Empty,
-    );
-    let origin = Origin::of_attempt(delivery.traceparent.as_deref(), delivery.begins_trace);
-    // Not the URL: it may have a secret in it.
-    let host = delivery.host_port.rsplit_once(':').map_or(&*delivery.host_port, |(host, _)| host);
-    Traced::new(span, origin, &[("http.request.method", "POST"), ("server.address", host)])
+    Place::of(Origin::of_attempt(delivery.traceparent.as_deref(), delivery.begins_trace))?.begin(|| {
+        let span = tracing::info_span!(
+            target: TARGET,
+            parent: None,
+            "webhook",
+            otel.kind = "client",
+            request.id = %delivery.request_id,
+            request.kind = delivery.kind,
+            delivery.id = %delivery.id,
+            delivery.event = delivery.event,
+            delivery.attempt = i64::from(delivery.attempt),
+            delivery.outcome = Empty,
+            http.response.status_code = Empty,
+            trace_id = Empty,
+            "error.type" = Empty,
+            otel.status_code = Empty,
+        );
+        // Not the URL: it may have a secret in it.
+        let host = delivery.host_port.rsplit_once(':').map_or(&*delivery.host_port, |(host, _)| host);
+        (span, [("http.request.method", "POST".to_owned()), ("server.address", host.to_owned())])
+    })
 }
 
 /// Notes the outcome of an attempt.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex},
 };
@@ -136,11 +136,11 @@ struct Fleet {
 }
 
 /// A command with the variables of traces, and no others of them.
-fn traced(mut command: Command, database: &TestDatabase, variables: &[(&str, &str)], log: &PathBuf) -> Command {
+fn traced(mut command: Command, database: &TestDatabase, variables: &[(&str, String)], log: &Path) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OTEL_")) {
         command.env_remove(name);
     }
-    command.env("DATABASE_URL", &database.url).env("OTEL_BSP_SCHEDULE_DELAY", "50").envs(variables.iter().copied());
+    command.env("DATABASE_URL", &database.url).env("OTEL_BSP_SCHEDULE_DELAY", "50").envs(variables.iter().cloned());
     command.stderr(File::create(log).unwrap());
     command
 }
@@ -157,8 +157,8 @@ impl Fleet {
             .with_state(around.clone());
         let url = serve(router).await;
         database.store.webhook_host_add(url.strip_prefix("http://").unwrap(), true).await.unwrap();
-        let value = |value| if value == "COLLECTOR" { url.as_str() } else { value };
-        let variables: Vec<_> = variables.iter().map(|(name, text)| (*name, value(*text))).collect();
+        let variables: Vec<_> =
+            variables.iter().map(|(name, value)| (*name, value.replace("COLLECTOR", &url))).collect();
 
         let folder = tempfile::tempdir().unwrap();
         let log = |name: &str| folder.path().join(name);
@@ -290,6 +290,16 @@ async fn without_a_collector_nothing_is_traced_and_a_traceparent_is_passed_on_as
     assert_eq!(*around.delivered.lock().unwrap(), ["", "", CALLER]);
     assert!(around.spans.lock().unwrap().is_empty());
     assert!(!logs.concat().iter().any(|line| line.contains("trace_id")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sampler_may_export_what_its_caller_does_not() {
+    let always = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "COLLECTOR/v1/traces"), ("OTEL_TRACES_SAMPLER", "always_on")];
+    let fleet = Fleet::start(&always).await;
+    fleet.request(Some(&CALLER.replace("-01", "-00"))).await;
+    let (around, _) = fleet.stop().await;
+    let traces: Vec<_> = ["POST /v1/{kind}", "attempt", "webhook"].map(|name| around.spans(name)[0].trace()).into();
+    assert_eq!(traces, [CALLERS_TRACE; 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
