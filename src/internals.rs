@@ -61,6 +61,10 @@ pub mod store {
     pub use crate::store::*;
 }
 
+pub mod traces {
+    pub use crate::traces::*;
+}
+
 pub mod worker {
     pub use crate::worker::*;
 }

@@ -32,6 +32,7 @@ mod shutdown;
 mod sql_files;
 pub mod stage;
 mod store;
+mod traces;
 mod worker;
 
 pub use crate::{

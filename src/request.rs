@@ -237,6 +237,9 @@ pub struct Request<P = JsonText> {
     pub deadline_at: DateTime<Utc>,
     /// Its submitter, if it has one.
     pub submitter: Option<String>,
+    /// The header `traceparent` for calls of the downstream: that of this attempt where the program exports traces, else that
+    /// of the submission; none: there is no trace.
+    pub traceparent: Option<String>,
     /// The time limits of the parts of this call; none: those of the stage.
     pub phases: Option<Phases>,
     /// The token of the lease, which `tidegate.claim` shows: another for each claim of the request.
@@ -260,6 +263,7 @@ impl<P> Request<P> {
             attempts_max: 3,
             deadline_at: Utc::now() + Duration::from_secs(3600),
             submitter: None,
+            traceparent: None,
             phases: None,
             lease_token: 0,
             cancellation: CancellationToken::new(),
@@ -282,6 +286,7 @@ impl<P> Request<P> {
             attempts_max: self.attempts_max,
             deadline_at: self.deadline_at,
             submitter: self.submitter.clone(),
+            traceparent: self.traceparent.clone(),
             phases: self.phases,
             lease_token: self.lease_token,
             cancellation: self.cancellation.clone(),

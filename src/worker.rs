@@ -14,6 +14,7 @@ mod queue;
 mod searches;
 mod settler;
 mod shared;
+mod spans;
 mod timeouts;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};

@@ -184,6 +184,9 @@ mod timeout {
     pub mod estimator;
     pub mod scenarios;
 }
+mod trace {
+    pub mod traceparents;
+}
 mod webhook;
 mod worker {
     pub mod calls;

@@ -81,7 +81,7 @@ impl Bench {
         let half = requests / BATCH / 2;
         let submit = async |batches| {
             for _ in 0..batches {
-                self.store.submit_batch("direct", &payloads, None, None, Admission::Accepted).await.unwrap();
+                self.store.submit_batch("direct", &payloads, None, None, Admission::Accepted, None).await.unwrap();
             }
         };
         tokio::join!(submit(half), submit(requests / BATCH - half));

@@ -10,6 +10,7 @@ mod attempt;
 mod guard;
 mod retry_after;
 mod signature;
+mod spans;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +28,9 @@ pub use self::{
 use tidegate::internals::{
     error::warn_of,
     store::{Attempted, Delivery, Store},
+    traces::Traced,
 };
+use tracing::Instrument;
 
 /// How often a process without deliveries claims again.
 const IDLE: Duration = Duration::from_millis(500);
@@ -138,8 +141,19 @@ struct Process {
 }
 
 impl Process {
-    /// Makes one attempt and settles it. `began` is the time of the claim's call: the lease began no earlier.
-    async fn deliver(self: Arc<Self>, delivery: Delivery, began: Instant, stopping: bool) {
+    /// Makes one attempt and settles it, in a span of its own if the program exports traces.
+    async fn deliver(self: Arc<Self>, mut delivery: Delivery, began: Instant, stopping: bool) {
+        let Some(Traced { span, traceparent }) = spans::delivery(&delivery) else {
+            self.attempt(delivery, began, stopping).await;
+            return;
+        };
+        delivery.traceparent = Some(traceparent);
+        let attempted = Box::pin(self.attempt(delivery, began, stopping).instrument(span.clone())).await;
+        spans::note(&span, &attempted);
+    }
+
+    /// `began` is the time of the claim's call: the lease began no earlier.
+    async fn attempt(&self, delivery: Delivery, began: Instant, stopping: bool) -> Attempted {
         let lease_ends = began + delivery.lease;
         let left = (lease_ends - MARGIN).saturating_duration_since(Instant::now());
         let within = left.min(delivery.timeout);
@@ -152,6 +166,7 @@ impl Process {
             }
         };
         self.settle(&delivery, &attempted, lease_ends).await;
+        attempted
     }
 
     /// Settles; repeats that while the database is unavailable and the lease lasts.

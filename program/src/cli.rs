@@ -50,6 +50,7 @@ use crate::{
     database_location::{DatabaseArgs, DatabaseLocation},
     embedded_postgres,
     logs::LogArgs,
+    traces::Traces,
 };
 
 /// A request relay on PostgreSQL: takes requests, checks them, sends them on no faster than the downstream allows,
@@ -169,14 +170,21 @@ enum Command {
 }
 
 impl Cli {
-    /// Starts logging, as much as the command needs unless the options say otherwise.
-    pub fn start_logs(&self) {
-        self.global.logs.start(match self.command {
-            Command::Serve(_) => "info",
+    /// Starts logging, as much as the command needs unless the options say otherwise; and the traces of a node, if the
+    /// environment asks for them.
+    ///
+    /// # Errors
+    ///
+    /// A variable of the environment about traces is invalid.
+    pub fn start_logs(&self) -> anyhow::Result<Traces> {
+        let logs = &self.global.logs;
+        match self.command {
+            Command::Serve(_) => return Traces::start("tidegate", logs, "info"),
             // The schema's own warnings, such as a role that this user may not make.
-            Command::Migrate(_) => "warn,sqlx::postgres::notice=warn",
-            _ => "warn",
-        });
+            Command::Migrate(_) => logs.start("warn,sqlx::postgres::notice=warn"),
+            _ => logs.start("warn"),
+        }
+        Ok(Traces::off())
     }
 
     /// Runs the command and returns its exit code.

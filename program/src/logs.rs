@@ -5,7 +5,16 @@
 use std::{
     error::Error,
     fmt::Display,
-    io::{Write, stderr, stdout},
+    io::{IsTerminal, Write, stderr, stdout},
+};
+
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::{FilterExt, FilterFn},
+    layer::SubscriberExt,
+    registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 
 /// How a program logs.
@@ -25,29 +34,43 @@ pub struct LogArgs {
 impl LogArgs {
     /// Starts logging, by the program's own filter unless another is asked for. Called once, by binaries.
     pub fn start(&self, default_filter: &str) {
-        use std::io::IsTerminal;
+        tracing_subscriber::registry().with(self.filter(default_filter)).with(self.lines()).init();
+    }
 
+    /// As [`start`](Self::start), with another layer. Lines show the spans that `spans` lets through, whatever the filter.
+    pub(crate) fn start_with<L>(&self, default_filter: &str, layer: L, spans: FilterFn)
+    where
+        L: Layer<Registry> + Send + Sync,
+    {
+        let lines = self.lines().with_filter(self.filter(default_filter).or(spans));
+        tracing_subscriber::registry().with(layer).with(lines).init();
+    }
+
+    fn filter(&self, default_filter: &str) -> EnvFilter {
         // The store logs an outage of the database; the pool and the server's notices would repeat that for each
         // connection.
         let default_filter = format!("sqlx_core::pool=error,sqlx::postgres::notice=error,{default_filter}");
         let asked = self.log.as_deref().filter(|filter| !filter.is_empty());
-        let logs = tracing_subscriber::fmt()
-            .with_env_filter(asked.unwrap_or(&default_filter))
+        EnvFilter::new(asked.unwrap_or(&default_filter))
+    }
+
+    /// Writes lines to stderr.
+    fn lines<S>(&self) -> Box<dyn Layer<S> + Send + Sync>
+    where
+        S: Subscriber + for<'span> LookupSpan<'span>,
+    {
+        let lines = tracing_subscriber::fmt::layer()
             // A line that cannot be written would be reported on stderr, too, and that panics.
             .log_internal_errors(false)
             .with_writer(stderr)
             .with_ansi(stderr().is_terminal());
-        if self.log_format == "json" {
-            logs.json().init();
-        } else {
-            logs.init();
-        }
+        if self.log_format == "json" { lines.json().boxed() } else { lines.boxed() }
     }
 }
 
 /// A filter that can be understood, or none.
 fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
-    tracing_subscriber::EnvFilter::builder().parse(text).map(|_| text.to_owned())
+    EnvFilter::builder().parse(text).map(|_| text.to_owned())
 }
 
 /// Writes a line to stdout, such as the address that a parent process waits for.

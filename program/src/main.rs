@@ -10,13 +10,18 @@ use tidegate_cli::{
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    cli.start_logs();
-    match cli.run().await {
+    match run(Cli::parse()).await {
         Ok(code) => code,
         Err(error) => {
             print_err(format_args!("tidegate: {}", with_causes(&*error)));
             ExitCode::FAILURE
         }
     }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let traces = cli.start_logs()?;
+    let ran = cli.run().await;
+    traces.end().await;
+    ran
 }

@@ -51,7 +51,8 @@ begin
         and (r.readiness_attempt = 0 or r.readiness_attempt - r.readiness_waits < (
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
         ))
-      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
+      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter,
+        r.traceparent
     )
     select
       row(claim_readiness.queue, v_limits.token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
@@ -62,7 +63,9 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_limits.now) * 1000))::integer
       end, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive', null::uuid
+      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive', null::uuid,
+      c.traceparent,
+      case when c.traceparent is not null then tidegate_internal.begins_trace(c.id, c.readiness_attempt) end
     -- Sorted before the join, which keeps the order, while the rows are narrow.
     from (select * from claimed as c order by c.msg_id) as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'

@@ -62,7 +62,7 @@ begin
           where p.kind = r.kind and p.stage = 'tx'
         ))
       returning t.place, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter,
-        r.send_id
+        r.send_id, r.traceparent
     ), counted as (
       insert into tidegate.request_count_delta (kind, from_status, req_status, delta)
       select c.kind, 'processing', 'tx_in_flight', count(*)
@@ -86,7 +86,8 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_limits.now) * 1000))::integer
       end, v_limits.tat_ns is not null,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive', c.send_id
+      coalesce(c.kind = any((v_limits.breakers).probed), false), p.timeout_mode = 'adaptive', c.send_id,
+      c.traceparent, case when c.traceparent is not null then tidegate_internal.begins_trace(c.id, c.tx_attempt) end
     -- Sorted before the join, which keeps the order, while the rows are narrow.
     from (select * from claimed as c order by c.place) as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'

@@ -49,6 +49,8 @@
 --   probe: Whether it is a probe of a half-open breaker.
 --   adaptive: Whether its timeout is learned; timeout_ms is the longest then.
 --   send_id: The id to send it under, where that is not its own: it repeats what may have been executed under that.
+--   traceparent: Its place in its caller's trace (W3C Trace Context); null: none.
+--   begins_trace: Whether this attempt begins a trace of its own, which links to that one; null: it has no traceparent.
 
 -- table claim: A row for each claim, or part of one; a request is held while it names the token.
 --   token: The random number of the claim, which the rows of its requests name.

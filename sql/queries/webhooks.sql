@@ -1,14 +1,14 @@
 -- submit_with_callback: $1 kind, $2 payload, $3 callback URL, $4 idempotency key, $5 submitter, $6 admission, $7 not
--- before, $8 whether the key decides alone
+-- before, $8 whether the key decides alone, $9 traceparent
 select id, outcome, req_status::text as status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms
-from tidegate.submit_with_callback($1, $2, $3, $4, $5, $6, $7, $8);
+from tidegate.submit_with_callback($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- webhook_claim: $1 batch, $2 how many of it at most for hosts that have not answered
 select
   request_id, id, nonce, url, host_port, coalesce(allow_private, false) as allow_private, secrets,
   attempt, extract(epoch from claimed_at)::bigint as claimed_at,
   lease_ms, timeout_ms, kind, req_status::text as status, response, error, finished_at,
-  executed, resolution, event, host_answers
+  executed, resolution, event, host_answers, traceparent, coalesce(begins_trace, false) as begins_trace
 from tidegate.webhook_claim($1, $2);
 
 -- webhook_settle: $1 request id, $2 nonce, $3 outcome, $4 status, $5 error, $6 wait in milliseconds

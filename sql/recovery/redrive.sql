@@ -155,13 +155,14 @@ begin
   from unnest(v_group, v_new) as g(id, new_id)
   where v_new <> '{}';
   update tidegate.request as r
-  set callback_url = o.callback_url, send_id = w.send_id
+  set callback_url = o.callback_url, send_id = w.send_id, traceparent = o.traceparent
   from unnest(v_group, v_new, v_are_new) as n(id, new_id, is_new)
   join tidegate.request as o on o.id = n.id
   cross join lateral (
     select coalesce(o.send_id, case tidegate.executed(o) when 'unknown' then o.id end) as send_id
   ) as w
-  where v_new <> '{}' and r.id = n.new_id and n.is_new and num_nonnulls(o.callback_url, w.send_id) > 0;
+  where v_new <> '{}' and r.id = n.new_id and n.is_new
+    and num_nonnulls(o.callback_url, w.send_id, o.traceparent) > 0;
   redriven := cardinality(ids);
   if v_refused is null or not exists (
     select

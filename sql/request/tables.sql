@@ -59,6 +59,8 @@
 --   response: The downstream's answer; of shares: {"shares": {part: response}}.
 --   error: Error of its end, or of its last attempt: {"code", "message", "retryable"}; perhaps details, last_error.
 --   callback_url: URL notified of its end; null: its kind's callback_url, if any.
+--   traceparent: Its place in its caller's trace (W3C Trace Context); null: none. That of a redriven request is that of
+--     the first one.
 
 -- index request_send_id_idx: Finds the repeat of a request, which its response answers.
 

@@ -4,8 +4,8 @@
 -- Outcomes: `accepted`, `replayed` (same idempotency key, same payload), or `refused` (a gate is closed or full; id
 -- null). Commits with the caller's transaction. `not_before` delays the start of the request. `same_key`: 'compare', or
 -- 'replay' when the key decides alone, whatever the payload. With `key_patience_ms`, 55P03 when the key waits longer
--- for another transaction, and a replay has only id, status and queue. See `submit_batch` for `admission` and the
--- errors.
+-- for another transaction, and a replay has only id, status and queue. `traceparent` is the place of the submission in
+-- a trace (W3C Trace Context); an invalid one is ignored. See `submit_batch` for `admission` and the errors.
 --
 -- Stores the common case (see `wanted_terms`) in few statements, because a caller waits for each. `submit_requests`
 -- takes all other cases, by the same rules and in the same order of locks: other options and kinds, a closed gate, a
@@ -16,7 +16,7 @@
 create or replace function tidegate.submit(
   kind text, payload jsonb, idempotency_key text default null, submitter text default null,
   admission text default 'enforce', not_before timestamptz default null, same_key text default 'compare',
-  key_patience_ms integer default null
+  key_patience_ms integer default null, traceparent text default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -136,10 +136,11 @@ begin
       )
       insert into tidegate.request (
         id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
-        submitter, eta_seconds, payload
+        submitter, eta_seconds, payload, traceparent
       ) values (
         submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_number, v_now, v_now,
-        v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload
+        v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload,
+        tidegate_internal.valid_traceparent(submit.traceparent)
       );
       v_done := set_config('tidegate.counted', v_counted, true);
       if queue_position = 0 then
@@ -166,7 +167,8 @@ begin
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], array[submit.submitter], submit.admission,
-    submit.not_before, submit.key_patience_ms is not null, submit.key_patience_ms, p_same_key => submit.same_key
+    submit.not_before, submit.key_patience_ms is not null, submit.key_patience_ms, p_same_key => submit.same_key,
+    p_traceparents => array[submit.traceparent]
   ) as s;
 end;
 $$;

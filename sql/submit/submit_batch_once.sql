@@ -7,7 +7,7 @@
 -- other payloads, or, as long as the key of its first request stands, with more or fewer.
 create or replace function tidegate.submit_batch_once(
   kind text, payloads jsonb[], idempotency_key text, submitter text default null,
-  admission text default 'enforce'
+  admission text default 'enforce', traceparent text default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -31,7 +31,7 @@ begin
   return query select * from tidegate.submit_batch(
     submit_batch_once.kind, submit_batch_once.payloads,
     array(select v_key || ' ' || n from generate_series(1, cardinality(submit_batch_once.payloads)) as n),
-    submit_batch_once.submitter, submit_batch_once.admission
+    submit_batch_once.submitter, submit_batch_once.admission, submit_batch_once.traceparent
   );
 
   -- The requests' keys do not show that a batch is longer or shorter than the first one: so the batch's key stands for

@@ -7,11 +7,11 @@
 -- none. A replay has only id, status and queue: the caller reads the rest (see `request_outlook`). `not_before` delays
 -- all. `admission` is that of `submit_batch`, `same_key` that of `submit`. An error of one request is raised for all,
 -- as by `submit_batch`; TG007, too, when one of several submitters has a quota. With `key_patience_ms`, 55P03 when an
--- idempotency key waits longer for another transaction.
+-- idempotency key waits longer for another transaction. `traceparents`, null for none, are those of the requests.
 create or replace function tidegate.submit_group(
   kind text, payloads jsonb[], idempotency_keys text[] default null, submitters text[] default null,
   not_before timestamptz default null, key_patience_ms integer default null, admission text default 'enforce',
-  same_key text default 'compare'
+  same_key text default 'compare', traceparents text[] default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -30,7 +30,8 @@ begin
     return query select s.*, null::bigint, null::bigint
     from tidegate.submit(
       submit_group.kind, submit_group.payloads[1], submit_group.idempotency_keys[1], submit_group.submitters[1],
-      same_key => submit_group.same_key, key_patience_ms => submit_group.key_patience_ms
+      same_key => submit_group.same_key, key_patience_ms => submit_group.key_patience_ms,
+      traceparent => submit_group.traceparents[1]
     ) as s;
     return;
   end if;
@@ -38,7 +39,7 @@ begin
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,
     coalesce(submit_group.submitters, array_fill(null::text, array[coalesce(cardinality(submit_group.payloads), 0)])),
     submit_group.admission, submit_group.not_before, true, submit_group.key_patience_ms,
-    submit_group.same_key
+    submit_group.same_key, p_traceparents => submit_group.traceparents
   );
 end;
 $$;

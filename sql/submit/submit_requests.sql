@@ -17,7 +17,7 @@
 create or replace function tidegate_internal.submit_requests(
   p_kind text, p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
   p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null,
-  p_same_key text default 'compare', p_links boolean default true
+  p_same_key text default 'compare', p_links boolean default true, p_traceparents text[] default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -51,6 +51,7 @@ declare
   v_new          uuid[];
   v_payloads     jsonb[] := p_payloads;
   v_submitters   text[] := p_submitters;
+  v_traceparents text[] := p_traceparents;
   v_fresh        integer := v_count;
   v_lost         integer := 0;
   v_enters       integer;
@@ -168,10 +169,11 @@ begin
         perform set_config('lock_timeout', v_lock_timeout, true);
       end if;
       select
-        array_agg(n.id order by n.place), array_agg(n.payload order by n.place), array_agg(n.submitter order by n.place)
-      into v_new, v_payloads, v_submitters
-      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, dedup_target, payload, submitter,
-        place)
+        array_agg(n.id order by n.place), array_agg(n.payload order by n.place),
+        array_agg(n.submitter order by n.place), array_agg(n.traceparent order by n.place)
+      into v_new, v_payloads, v_submitters, v_traceparents
+      from unnest(v_own, v_ids, p_payloads, p_submitters, p_traceparents)
+        with ordinality as n(id, dedup_target, payload, submitter, traceparent, place)
       where n.id = n.dedup_target;
       if v_new is null then
         return query select * from tidegate_internal.submit_answers(p_kind, v_ids, v_own, p_each);
@@ -217,16 +219,16 @@ begin
     v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
-      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
+      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload, traceparent
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
       case v_status when 'queued' then v_now end, case v_status when 'processing' then v_now end,
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-      n.submitter, n.seconds, n.p90_ms, n.payload
-    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas)
-      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
+      n.submitter, n.seconds, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent)
+    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas, v_traceparents)
+      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms, traceparent)
     where n.msg_id is not null;
     v_done := set_config('tidegate.counted', v_counted, true);
     insert into tidegate.request_count_delta (kind, req_status, delta, submitted)

@@ -5,7 +5,7 @@
 create or replace function tidegate.submit_with_callback(
   kind text, payload jsonb, callback_url text, idempotency_key text default null,
   submitter text default null, admission text default 'enforce', not_before timestamptz default null,
-  same_key text default 'compare'
+  same_key text default 'compare', traceparent text default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -19,7 +19,7 @@ begin
   from tidegate_internal.submit_requests(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
     array[submit_with_callback.submitter], submit_with_callback.admission, submit_with_callback.not_before, true,
-    p_same_key => submit_with_callback.same_key
+    p_same_key => submit_with_callback.same_key, p_traceparents => array[submit_with_callback.traceparent]
   ) as s;
   if outcome = 'accepted' and submit_with_callback.callback_url is not null then
     perform tidegate.set_callback(submit_with_callback.id, submit_with_callback.callback_url);

@@ -12,7 +12,7 @@ create or replace function tidegate.webhook_claim(batch integer, unproven intege
     request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
     attempt integer, claimed_at timestamptz, lease_ms integer, timeout_ms integer, kind text,
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz,
-    executed text, resolution jsonb, event text, host_answers boolean
+    executed text, resolution jsonb, event text, host_answers boolean, traceparent text, begins_trace boolean
   )
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
@@ -109,7 +109,8 @@ begin
       d.request_id, d.id, v_nonce, d.url, d.host_port, t.allow_private, s.secrets, d.attempt, v_now,
       (extract(epoch from v_lease) * 1000)::integer, v_policy.timeout_ms, r.kind, r.req_status, r.response, r.error,
       r.finished_at, tidegate.executed(r), tidegate.resolution(r), d.event,
-      exists (select from tidegate.webhook_answer as a where a.host_port = d.host_port and a.answers)
+      exists (select from tidegate.webhook_answer as a where a.host_port = d.host_port and a.answers), r.traceparent,
+      case when r.traceparent is not null then tidegate_internal.begins_trace(r.id, d.attempt) end
     from tidegate.webhook_delivery as d
     join tidegate.request as r on r.id = d.request_id
     cross join lateral tidegate_internal.webhook_target(d.url) as t

@@ -59,6 +59,11 @@ impl<'a> Submit<'a> {
         self
     }
 
+    /// Its place in the program's trace: a `traceparent` of W3C Trace Context. An invalid one is ignored.
+    pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
+        self.with(|submission| submission.traceparent = Some(traceparent.into()))
+    }
+
     /// Submits in a transaction of the caller's: the request is there if and only if it commits. Its locks last until
     /// then, so end it soon.
     pub fn within(mut self, transaction: &'a mut PgConnection) -> Self {

@@ -34,6 +34,8 @@ pub struct Claimed {
     pub policy_version: i32,
     /// Whether its timeout is learned: `timeout` is the longest then.
     pub adaptive: bool,
+    /// Whether this attempt begins a trace of its own, which links to the request's.
+    pub begins_trace: bool,
 }
 
 /// A reserved send of a queue with a rate.
@@ -72,6 +74,7 @@ impl FromRow<'_, PgRow> for Claimed {
                 deadline_at: columns.next()?,
                 submitter: columns.next()?,
                 send_id: columns.next::<Option<_>>()?.map_or(id, RequestId),
+                traceparent: columns.next()?,
                 phases: Phases::read(&mut columns)?,
                 lease_token: lease.token,
                 cancellation: CancellationToken::new(),
@@ -81,6 +84,7 @@ impl FromRow<'_, PgRow> for Claimed {
             hedging: Hedging::read(&mut columns)?,
             policy_version: columns.next()?,
             adaptive: columns.next()?,
+            begins_trace: columns.next::<Option<_>>()?.unwrap_or_default(),
         })
     }
 }

@@ -62,6 +62,8 @@ impl FromRow<'_, PgRow> for Search {
                 attempt,
                 attempts_max: attempt,
                 submitter,
+                // A search or an ask is no attempt.
+                traceparent: None,
                 deadline_at: columns.next()?,
                 phases: Phases::read(&mut columns)?,
                 lease_token: 0,

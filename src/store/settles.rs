@@ -4,6 +4,7 @@
 use std::{borrow::Borrow, time::Duration};
 
 use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
+use tracing::Span;
 
 use super::{Lease, Moved, Store, columns::milliseconds};
 use crate::{
@@ -104,17 +105,19 @@ pub struct Settle<T = Outcome> {
     pub took: Option<Duration>,
     /// Calls that were made beyond the first, to hedge it.
     pub hedges: u32,
+    /// The span of the attempt, if the program exports it: it ends with this value.
+    pub span: Option<Span>,
 }
 
 impl<T> Settle<T> {
     /// An outcome without figures of its call.
     pub const fn new(lease: Lease, outcome: T) -> Self {
-        Self { lease, outcome, took: None, hedges: 0 }
+        Self { lease, outcome, took: None, hedges: 0, span: None }
     }
 
     /// The same call with another outcome.
-    pub(crate) const fn with<U>(&self, outcome: U) -> Settle<U> {
-        Settle { lease: self.lease, outcome, took: self.took, hedges: self.hedges }
+    pub(crate) fn with<U>(&self, outcome: U) -> Settle<U> {
+        Settle { lease: self.lease, outcome, took: self.took, hedges: self.hedges, span: self.span.clone() }
     }
 }
 

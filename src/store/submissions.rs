@@ -70,6 +70,8 @@ pub struct Submission {
     pub admission: Admission,
     /// The earliest start.
     pub not_before: Option<DateTime<Utc>>,
+    /// Its place in its caller's trace: a `traceparent` of W3C Trace Context. An invalid one is ignored.
+    pub traceparent: Option<String>,
 }
 
 impl Submission {
@@ -84,6 +86,7 @@ impl Submission {
             submitter: None,
             admission: Admission::default(),
             not_before: None,
+            traceparent: None,
         }
     }
 }
@@ -169,7 +172,8 @@ impl Store {
             .bind(submission.admission.as_str())
             .bind(submission.not_before)
             .bind(delay.map(|delay| delay.as_secs_f64()))
-            .bind(submission.same_key.as_str());
+            .bind(submission.same_key.as_str())
+            .bind(&submission.traceparent);
         let Some(transaction) = transaction else {
             return run!(self, query, fetch_one);
         };
@@ -190,16 +194,17 @@ impl Store {
         idempotency_keys: Option<&[Option<String>]>,
         submitter: Option<&str>,
         admission: Admission,
+        traceparent: Option<&str>,
     ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_batch"(
-            kind, payloads, idempotency_keys, submitter, admission.as_str()
+            kind, payloads, idempotency_keys, submitter, admission.as_str(), traceparent
         ))
     }
 
     /// Submits independent requests of one kind: `tidegate.submit_group`. While a gate is
-    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters` is one for each,
-    /// or `None` if none has any.
+    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters` and `traceparents`
+    /// are one for each, or `None` if none has any.
     ///
     /// # Errors
     ///
@@ -211,13 +216,14 @@ impl Store {
         payloads: &[JsonText],
         idempotency_keys: Option<&[Option<String>]>,
         submitters: Option<&[Option<String>]>,
+        traceparents: Option<&[Option<String>]>,
         terms: GroupTerms,
     ) -> Result<Vec<Submitted>> {
         let patience_ms = terms.key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group"(
             kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),
-            terms.same_key.as_str()
+            terms.same_key.as_str(), traceparents
         ))
     }
 
@@ -233,10 +239,11 @@ impl Store {
         idempotency_key: &str,
         submitter: Option<&str>,
         admission: Admission,
+        traceparent: Option<&str>,
     ) -> Result<Vec<Submitted>> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_batch_once"(
-            kind, payloads, idempotency_key, submitter, admission.as_str()
+            kind, payloads, idempotency_key, submitter, admission.as_str(), traceparent
         ))
     }
 }

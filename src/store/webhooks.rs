@@ -64,6 +64,10 @@ pub struct Delivery {
     pub event: String,
     /// Whether the host has answered when it was last called.
     pub host_answers: bool,
+    /// The request's place in its caller's trace.
+    pub traceparent: Option<String>,
+    /// Whether this attempt begins a trace of its own, which links to that one.
+    pub begins_trace: bool,
 }
 
 /// The outcome of one attempt.
@@ -105,7 +109,7 @@ impl Store {
         run!(self, fetch_one query_as "submit_with_callback"(
             &submission.kind, &submission.payload, callback_url, &submission.idempotency_key,
             &submission.submitter, submission.admission.as_str(), submission.not_before,
-            submission.same_key.as_str()
+            submission.same_key.as_str(), &submission.traceparent
         ))
     }
 

@@ -14,17 +14,20 @@ use chrono::{TimeDelta, Utc};
 use tidegate_policy::{HedgeShare, hedge_if};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use self::answers::Failed;
 use super::{
     outcome::{Report, WithEffect, is_timeout},
     shared::{ServedQueue, Shared},
+    spans,
     timeouts::LearnedTimeout,
 };
 use crate::{
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Found},
     store::{Claimed, Outcome, Settle},
+    traces::Traced,
 };
 
 /// A reserved send that is later than this is released: it would come too close to the sends of the next slots.
@@ -51,10 +54,21 @@ impl Call {
     ///
     /// Its future is moved several times on its way into a task. So it is kept small: the call itself, and what few calls
     /// need, are boxed.
-    pub(super) async fn run(self: Box<Self>) -> Settle<Report> {
+    pub(super) async fn run(mut self: Box<Self>) -> Settle<Report> {
         if let Some(report) = self.not_begun() {
             return self.uncalled(report);
         }
+        let Some(Traced { span, traceparent }) = spans::attempt(&self.queue, &self.claimed) else {
+            return self.run_stage().await;
+        };
+        self.claimed.request.traceparent = Some(traceparent);
+        let mut settle = Box::pin(self.run_stage().instrument(span.clone())).await;
+        spans::note(&span, &settle.outcome);
+        settle.span = Some(span).filter(|span| !span.is_none());
+        settle
+    }
+
+    async fn run_stage(self: Box<Self>) -> Settle<Report> {
         // Cancels tasks that the stage has spawned, whether this call ends or is dropped.
         let _over = self.claimed.request.cancellation.clone().drop_guard();
         let Shared { stages, .. } = &*self.queue.shared;
@@ -206,6 +220,7 @@ impl Call {
             .into(),
             took: Some(took),
             hedges: hedges.into_inner(),
+            span: None,
         }
     }
 

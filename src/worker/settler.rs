@@ -7,11 +7,13 @@ use std::{
 };
 
 use tokio::{sync::mpsc, time::Instant};
+use tracing::Span;
 
 use super::{
     batch::{self, Batch},
     outcome::{Report, Unsettled},
     shared::ServedQueue,
+    spans,
 };
 use crate::{
     error::{StoreError, warn_of},
@@ -78,6 +80,7 @@ impl Settler {
     async fn persist(&mut self, batch: &mut Batch) -> Result<(), Unsettled> {
         let mut pause = Duration::from_millis(50);
         let mut failed_effects = 0;
+        let _settling = spans::settles(batch);
         loop {
             let began = Instant::now();
             let why = match batch::settle(batch, &self.queue.shared.store, &self.queue.name).await {
@@ -128,6 +131,8 @@ impl Settler {
         for settle in batch {
             if ids.remove(&settle.lease.id) {
                 meter.settled(settle.outcome.word());
+                let _attempt = settle.span.as_ref().map(Span::enter);
+                tracing::debug!(request.id = %settle.lease.id, outcome = settle.outcome.word(), "settled");
             }
         }
         if moved.len() < batch.len() {

@@ -245,8 +245,8 @@ async fn what_is_missing_or_changed_is_said_and_made_again() {
     let whole = catalog(&database.url).await;
     for (sql, object, is_missing) in [
         (
-            "drop function tidegate.submit(text, jsonb, text, text, text, timestamptz, text, integer)",
-            "function tidegate.submit(text,jsonb,text,text,text,timestamp with time zone,text,integer) is missing",
+            "drop function tidegate.submit(text, jsonb, text, text, text, timestamptz, text, integer, text)",
+            "function tidegate.submit(text,jsonb,text,text,text,timestamp with time zone,text,integer,text) is missing",
             true,
         ),
         ("drop view tidegate.gate_history", "view tidegate.gate_history is missing", true),

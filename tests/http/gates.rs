@@ -188,7 +188,8 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
     database.execute("update tidegate.gate set high_water = 30, low_water = 15").await;
     let payloads = vec![raw(&json!({})); 40];
 
-    let submitted = database.store.submit_group("direct", &payloads, None, None, GroupTerms::default()).await.unwrap();
+    let submitted =
+        database.store.submit_group("direct", &payloads, None, None, None, GroupTerms::default()).await.unwrap();
 
     // 15 above the low mark at 10 per second, margin 0.2.
     let retry_after = tidegate::retry_after::RetryAfter::seconds(2);

@@ -71,7 +71,8 @@ async fn asked(database: &TestDatabase) -> (i64, BTreeMap<String, i64>) {
 
 async fn submit_all(database: &TestDatabase) -> Vec<RequestId> {
     let payloads = vec![raw(&json!({})); all()];
-    let submitted = database.store.submit_batch("direct", &payloads, None, None, Admission::Accepted).await.unwrap();
+    let submitted =
+        database.store.submit_batch("direct", &payloads, None, None, Admission::Accepted, None).await.unwrap();
     submitted
         .into_iter()
         .map(|submitted| match submitted {

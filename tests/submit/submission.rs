@@ -68,9 +68,9 @@ async fn the_parameters_have_the_documented_names_and_types() {
         [
             "kind text, payload jsonb, idempotency_key text DEFAULT NULL::text, submitter text DEFAULT NULL::text, \
              admission text DEFAULT 'enforce'::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, same_key text DEFAULT 'compare'::text, \
-             key_patience_ms integer DEFAULT NULL::integer",
+             key_patience_ms integer DEFAULT NULL::integer, traceparent text DEFAULT NULL::text",
             "kind text, payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], submitter text DEFAULT NULL::text, \
-             admission text DEFAULT 'enforce'::text",
+             admission text DEFAULT 'enforce'::text, traceparent text DEFAULT NULL::text",
         ]
     );
     assert_eq!(

@@ -271,6 +271,7 @@ pub fn submission(kind: &str, payload: &Value) -> Submission {
         submitter: None,
         admission: Admission::Enforce,
         not_before: None,
+        traceparent: None,
     }
 }
 

@@ -19,7 +19,8 @@ use tidegate::{
 };
 use tidegate_cli::{
     embedded_postgres,
-    logs::{print_err, print_out, with_causes},
+    logs::{LogArgs, print_err, print_out, with_causes},
+    traces::Traces,
 };
 use tidegate_node::{
     Exporter,
@@ -38,10 +39,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
-        command => {
-            cli.logs.start("info");
-            run(command)
-        }
+        command => run(command, &cli.logs),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,33 +50,46 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+fn run(command: Command, logs: &LogArgs) -> anyhow::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
-        let shutdown = shutdown::on_signal().context("cannot listen for signals")?;
-        match command {
-            Command::Http { worker, http } => {
-                http.validate()?;
-                let (store, _location) = database::open(&worker, 1).await?;
-                let stages = http_stage::stages(&http, &database::flows(&store).await?)?;
-                run_worker(store, stages, http.named().collect(), &worker, shutdown).await
+        let traces = match &command {
+            Command::Http { .. } | Command::Simulate { .. } => Traces::start("tidegate-worker", logs, "info")?,
+            Command::Downstream { .. } | Command::EmbeddedPostgresKeeper { .. } => {
+                logs.start("info");
+                Traces::off()
             }
-            Command::Simulate { worker, simulate } => {
-                let (store, _location) = database::open(&worker, StoreResponder::AT_ONCE).await?;
-                let named = simulate.kinds.iter().map(|kind| (kind.name.clone(), Stage::Tx));
-                let named = named.collect();
-                let responder = Arc::new(StoreResponder(store.clone()));
-                let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
-                let ran = run_worker(store, simulate::stages(&downstream), named, &worker, shutdown).await;
-                finish(&downstream, worker.options().grace).await;
-                ran
-            }
-            Command::Downstream { server, simulate } => downstream::run(server, simulate, shutdown).await,
-            // It blocks, so `main` runs it without a runtime.
-            Command::EmbeddedPostgresKeeper { .. } => Ok(()),
-        }
+        };
+        let ran = run_command(command).await;
+        traces.end().await;
+        ran
     })
+}
+
+async fn run_command(command: Command) -> anyhow::Result<()> {
+    let shutdown = shutdown::on_signal().context("cannot listen for signals")?;
+    match command {
+        Command::Http { worker, http } => {
+            http.validate()?;
+            let (store, _location) = database::open(&worker, 1).await?;
+            let stages = http_stage::stages(&http, &database::flows(&store).await?)?;
+            run_worker(store, stages, http.named().collect(), &worker, shutdown).await
+        }
+        Command::Simulate { worker, simulate } => {
+            let (store, _location) = database::open(&worker, StoreResponder::AT_ONCE).await?;
+            let named = simulate.kinds.iter().map(|kind| (kind.name.clone(), Stage::Tx));
+            let named = named.collect();
+            let responder = Arc::new(StoreResponder(store.clone()));
+            let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
+            let ran = run_worker(store, simulate::stages(&downstream), named, &worker, shutdown).await;
+            finish(&downstream, worker.options().grace).await;
+            ran
+        }
+        Command::Downstream { server, simulate } => downstream::run(server, simulate, shutdown).await,
+        // It blocks, so `main` runs it without a runtime.
+        Command::EmbeddedPostgresKeeper { .. } => Ok(()),
+    }
 }
 
 /// Runs the engine's worker, and serves its metrics if the flags ask for it. Refuses a stage that a flag has `named` and

@@ -20,6 +20,8 @@ mod credentials;
 mod proxies;
 #[path = "processes/timeouts.rs"]
 mod timeouts;
+#[path = "processes/traces.rs"]
+mod traces;
 
 use std::{collections::BTreeMap, fs::File, path::PathBuf, process::Stdio};
 

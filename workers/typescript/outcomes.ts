@@ -16,6 +16,10 @@ export interface Context {
   readonly timeout: number;
   /** Aborted when the call is cancelled: its answer is not awaited any more. */
   readonly signal: AbortSignal;
+  /** Its place in its caller's trace, to be sent on; of a search none. */
+  readonly traceparent?: string | null;
+  /** Whether a span of this call begins a trace of its own, which links to that one. */
+  readonly beginsTrace?: boolean;
 }
 
 /** The request can run: its check has passed. */

@@ -197,7 +197,8 @@ export class Worker {
         const [claimed] = await this.rows<Call>(
           `select id, coalesce(send_id, id) as "sendId", kind, payload::text, attempt, attempts_max as "attemptsMax",
              deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,
-             case when paced then extract(epoch from send_at)::float8 end as "sendAt"
+             case when paced then extract(epoch from send_at)::float8 end as "sendAt", traceparent,
+             coalesce(begins_trace, false) as "beginsTrace"
            from tidegate.claim_${queue.stage}($queue, $worker, 1, make_interval(secs => $lease), $kinds)`,
           values,
         );

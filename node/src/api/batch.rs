@@ -110,6 +110,12 @@ enum Polled {
             description = "`accepted`: the work was accepted elsewhere, so no closed gate and no full quota refuses it. \
                            A key needs the scope `submit-accepted` for it.",
         ),
+        (
+            "traceparent" = Option<String>, Header, nullable = false,
+            example = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            description = "The place of the batch in its caller's trace, as W3C Trace Context has it. An invalid one is \
+                           ignored.",
+        ),
     ),
     request_body(content = schemas::Payloads, description = "The payloads: 1 to 10,000, any JSON but null"),
     responses(
@@ -146,7 +152,8 @@ pub(super) async fn submit_batch(
     }
 
     let (key, submitter) = (headers.idempotency_key.as_deref(), caller.submitter());
-    let submitted = api.node.submitter.submit_batch(&kind, &payloads, key, submitter, headers.admission).await;
+    let (admission, traceparent) = (headers.admission, headers.traceparent.as_deref());
+    let submitted = api.node.submitter.submit_batch(&kind, &payloads, key, submitter, admission, traceparent).await;
     let submitted = submitted.map_err(|error| {
         api.node.metrics.submission_failed(&kind, &error);
         match error {
@@ -160,6 +167,7 @@ pub(super) async fn submit_batch(
     for one in &submitted {
         api.node.metrics.submitted(&kind, one);
     }
+    tracing::debug!(requests = submitted.len(), request.kind = kind, "stored a batch");
     let answer = answer(&kind, submitted, |retry_after| {
         let gates = &api.node.gates;
         let retry_after = gates.in_turn(&kind, submitter, retry_after, payloads.len());

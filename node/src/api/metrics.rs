@@ -16,6 +16,7 @@ use super::{
     context::Api,
     layers::{guarded, timely},
     openapi::refusals::{Anywhere, Asking, Guarded, Refusals},
+    traced,
 };
 use crate::state::{
     metrics::{NodeMetrics, exporter::Exporter},
@@ -30,7 +31,7 @@ pub(super) async fn measure(State(metrics): State<Arc<NodeMetrics>>, request: Re
     let began = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).await;
+    let response = traced::run(request, path.as_ref(), next).await;
     let route = path.as_ref().map(MatchedPath::as_str);
     metrics.called(route, method.as_str(), response.status().as_str(), began.elapsed());
     response

@@ -28,6 +28,7 @@ use super::{
     },
     path::{KindPath, location, unknown},
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND},
+    traced,
     waiting::Wait,
 };
 use crate::state::access::{Caller, Refusal};
@@ -61,6 +62,10 @@ pub(super) struct SubmissionHeaders {
     #[param(rename = "Tidegate-Callback-Url", nullable = false)]
     #[param(example = "https://hooks.example.com/done")]
     pub(super) callback_url: Option<String>,
+    /// The place of the submission in its caller's trace, as W3C Trace Context has it. An invalid one is ignored.
+    #[param(rename = "traceparent", nullable = false)]
+    #[param(example = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")]
+    pub(super) traceparent: Option<String>,
 }
 
 impl SubmissionHeaders {
@@ -92,6 +97,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SubmissionHeaders {
             .unwrap_or_default(),
             // The database checks whether the URL is allowed.
             callback_url: header(parts, "Tidegate-Callback-Url", "a URL in visible ASCII", owned)?,
+            traceparent: traced::traceparent(parts),
         })
     }
 }
@@ -160,6 +166,7 @@ pub(super) async fn submit(
         submitter: caller.submitter().map(str::to_owned),
         admission: headers.admission,
         not_before: headers.not_before,
+        traceparent: headers.traceparent,
     };
     let submitted = if let Some(callback_url) = &headers.callback_url {
         // Not in a group: the callback commits with its request.
@@ -171,6 +178,7 @@ pub(super) async fn submit(
     };
     match submitted.map_err(|error| refusal(&error, &kind))? {
         Submitted::Accepted(ticket) => {
+            tracing::debug!(request.id = %ticket.id, request.kind = kind, "stored");
             let location = [(LOCATION, location(&kind, ticket.id))];
             let ended = wait.for_end(&api, ticket.id, ticket.status).await?;
             let answer = ended.map_or_else(|| answers::accepted(&ticket), answers::answer);

@@ -69,6 +69,7 @@ struct Waiting {
     payload: JsonText,
     key: Option<String>,
     submitter: Option<String>,
+    traceparent: Option<String>,
     answer: oneshot::Sender<SubmitResult>,
 }
 
@@ -78,6 +79,7 @@ struct Group {
     payloads: Vec<JsonText>,
     keys: Vec<Option<String>>,
     submitters: Vec<Option<String>>,
+    traceparents: Vec<Option<String>>,
     answers: Vec<oneshot::Sender<SubmitResult>>,
 }
 
@@ -86,6 +88,7 @@ impl Group {
         self.payloads.push(waiting.payload);
         self.keys.push(waiting.key);
         self.submitters.push(waiting.submitter);
+        self.traceparents.push(waiting.traceparent);
         self.answers.push(waiting.answer);
     }
 
@@ -94,6 +97,7 @@ impl Group {
             payloads: self.payloads.split_off(at),
             keys: self.keys.split_off(at),
             submitters: self.submitters.split_off(at),
+            traceparents: self.traceparents.split_off(at),
             answers: self.answers.split_off(at),
         }
     }
@@ -112,7 +116,8 @@ impl Group {
         };
         let keys = lane.has_keys.then_some(&*self.keys);
         let submitters = Some(&*self.submitters);
-        let group = store.submit_group(&lane.kind, &self.payloads, keys, submitters, terms);
+        let traceparents = self.traceparents.iter().any(Option::is_some).then_some(&*self.traceparents);
+        let group = store.submit_group(&lane.kind, &self.payloads, keys, submitters, traceparents, terms);
         group.await
     }
 
@@ -182,6 +187,7 @@ impl Submitter {
             payload: submission.payload,
             key: submission.idempotency_key,
             submitter: submission.submitter,
+            traceparent: submission.traceparent,
             answer,
         };
         self.0.add(lane, |queue| {
@@ -207,12 +213,13 @@ impl Submitter {
         key: Option<&str>,
         submitter: Option<&str>,
         admission: Admission,
+        traceparent: Option<&str>,
     ) -> Result<Vec<Submitted>, StoreError> {
         let Lanes { store, statements, .. } = &self.0.rounds;
         let _permit = statements.acquire().await;
         match key {
-            Some(key) => store.submit_batch_once(kind, payloads, key, submitter, admission).await,
-            None => store.submit_batch(kind, payloads, None, submitter, admission).await,
+            Some(key) => store.submit_batch_once(kind, payloads, key, submitter, admission, traceparent).await,
+            None => store.submit_batch(kind, payloads, None, submitter, admission, traceparent).await,
         }
     }
 }

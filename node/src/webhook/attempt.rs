@@ -10,7 +10,10 @@ use reqwest::{
 };
 use serde::Serialize;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
-use tidegate::internals::store::{Attempted, Delivery};
+use tidegate::internals::{
+    store::{Attempted, Delivery},
+    traces::TRACEPARENT,
+};
 use uuid::Uuid;
 
 use super::{
@@ -84,6 +87,10 @@ impl Clients {
             .header(HEADER_WEBHOOK_TIMESTAMP, delivery.claimed_at)
             .header(HEADER_WEBHOOK_SIGNATURE, signature)
             .header("tidegate-attempt", delivery.attempt);
+        let post = match &delivery.traceparent {
+            Some(traceparent) => post.header(TRACEPARENT, traceparent),
+            None => post,
+        };
         post.body(body).send().await
     }
 }

@@ -54,6 +54,7 @@ impl Submit {
             submitter: self.submitter,
             admission: if self.accepted { Admission::Accepted } else { Admission::Enforce },
             not_before: self.not_before,
+            traceparent: None,
         };
 
         let connected = global.connect(1).await?;

@@ -26,6 +26,8 @@ class Context:
     timeout: float  # the seconds after which the call is cancelled
     # Set when the call is cancelled, for code in other threads: async code gets a CancelledError.
     cancelled: threading.Event = field(default_factory=threading.Event, init=False)
+    traceparent: str | None = None  # its place in its caller's trace, to be sent on; of a search none
+    begins_trace: bool = False  # whether a span of this call begins a trace of its own, which links to that one
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,8 @@ class Worker:
                 for row in await self.rows(
                     "select id, coalesce(send_id, id) as send_id, kind, payload::text, attempt, attempts_max,"
                     " deadline_at as deadline, submitter, lease::text, timeout_ms / 1000.0::float8 as timeout,"
-                    " case when paced then extract(epoch from send_at)::float8 end as send_at"
+                    " case when paced then extract(epoch from send_at)::float8 end as send_at, traceparent,"
+                    " coalesce(begins_trace, false) as begins_trace"
                     f" from tidegate.claim_{queue.stage}"
                     "(%(queue)s, %(worker)s, 1, make_interval(secs => %(lease)s), %(kinds)s)", **values,
                 ):

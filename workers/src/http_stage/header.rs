@@ -7,11 +7,12 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::ParseError;
 
 /// Headers that the protocol sets itself.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "idempotency-key",
     "tidegate-kind",
     "tidegate-attempt",
     "tidegate-began-at",
+    "traceparent",
     "content-type",
     "content-length",
     "host",

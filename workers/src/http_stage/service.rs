@@ -12,7 +12,10 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap},
     redirect,
 };
-use tidegate::request::{Phases, Request};
+use tidegate::{
+    internals::traces::TRACEPARENT,
+    request::{Phases, Request},
+};
 use tokio::time::timeout;
 
 use super::{
@@ -148,6 +151,9 @@ impl Service {
             .header("tidegate-kind", &request.kind)
             .header("tidegate-attempt", request.attempt)
             .header("tidegate-began-at", Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true));
+        if let Some(traceparent) = &request.traceparent {
+            call = call.header(TRACEPARENT, traceparent);
+        }
         if method == Method::POST {
             call = call.header(CONTENT_TYPE, "application/json").body(request.payload.get().to_owned());
         }

@@ -75,6 +75,7 @@ impl Relayer {
             submitter,
             admission: Admission::Enforce,
             not_before: None,
+            traceparent: None,
         };
         let submitted = timeout(PATIENCE, self.0.node.submit(submission)).await;
         match submitted {

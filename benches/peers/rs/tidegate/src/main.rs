@@ -68,6 +68,7 @@ async fn submit_one(store: &Store) {
         submitter: None,
         admission: admission(),
         not_before: None,
+        traceparent: None,
     };
     loop {
         match store.submit(&submission).await.unwrap() {
@@ -99,9 +100,9 @@ async fn submit_bulk() {
     let begun = Instant::now();
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
-            store.submit_group(&kind, &payloads, None, None, terms).await
+            store.submit_group(&kind, &payloads, None, None, None, terms).await
         } else {
-            store.submit_batch(&kind, &payloads, None, None, admission).await
+            store.submit_batch(&kind, &payloads, None, None, admission, None).await
         };
         let submitted = submitted.unwrap();
         assert!(submitted.iter().all(|one| matches!(one, Submitted::Accepted(_))));
