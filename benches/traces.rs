@@ -172,7 +172,7 @@ fn traced(mut command: Command, collector: &str, share: Option<&str>) -> Command
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
             .env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
             .env("OTEL_TRACES_SAMPLER_ARG", share)
-            .env("OTEL_BSP_MAX_QUEUE_SIZE", "1000000");
+            .env("OTEL_BSP_MAX_QUEUE_SIZE", "20000");
     }
     command
 }
