@@ -129,7 +129,7 @@ mod tests {
     fn spans_have_two_units_at_most() {
         for (seconds, expected) in [
             (0.04, "0.0 s"),
-            (9.94, "9.9 s"),
+            (9.44, "9.4 s"),
             (59.6, "1 min 00 s"),
             (245.0, "4 min 05 s"),
             (7800.0, "2 h 10 min"),
