@@ -1,8 +1,8 @@
 //! The pages for operators, at `/ui`: when callers are answered, and if not, why; and what an operator can do about it.
 //!
 //! HTML from this process, readable without scripts, and no call to any other host. The pages read views, and act through
-//! the functions of the admin API, so that roles, histories and audits hold for them. A live page costs one look a
-//! second, however many watch, and none while nobody does.
+//! the functions of the admin API, so that roles, histories and audits hold for them. Viewers of live pages share the
+//! readings of the database (`looks`).
 
 mod alarms;
 mod assets;

@@ -16,7 +16,7 @@ pub(super) struct Alarm {
     path: &'static str,
 }
 
-/// For how long a duty may be late before somebody has to know, in seconds.
+/// A duty that is later than this is an alarm, in seconds.
 const LATE: f64 = 10.0;
 
 /// For how long a transaction may be open, in seconds.

@@ -1,4 +1,5 @@
-//! What the live pages show: one look at the database a second, however many watch, and none while nobody does.
+//! What the live pages show. All viewers of a node share one reading of the database a second; without viewers there is
+//! none.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +29,7 @@ const SLOW: Duration = Duration::from_secs(5);
 const PAUSE: u32 = 67;
 const SLOW_PAUSE: u32 = 200;
 
-/// How old a look becomes at most while somebody watches.
+/// The longest time between two looks while there are viewers.
 const OLDEST: Duration = Duration::from_secs(15);
 
 /// What charts show on the first page.

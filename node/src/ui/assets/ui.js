@@ -30,6 +30,7 @@ function follow(button) {
     button.textContent = words;
   };
   const start = () => {
+    source?.close();
     source = new EventSource(button.dataset.source);
     source.onopen = () => show(false, 'Live: pause');
     source.onmessage = (event) => renew(event.data);
@@ -50,6 +51,11 @@ function follow(button) {
     source ? stop() : start();
   });
   sessionStorage.getItem('paused') === 'yes' ? stop() : start();
+  // A tab that nobody sees costs nothing.
+  document.addEventListener('visibilitychange', () => {
+    if (sessionStorage.getItem('paused') === 'yes') return;
+    document.hidden ? source?.close() : start();
+  });
 }
 
 localise(document);
