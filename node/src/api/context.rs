@@ -24,7 +24,6 @@ pub(super) struct Api {
 impl Api {
     /// Reports the move of a request by a call, to waiters here and on other nodes.
     pub(super) fn moved(&self, id: RequestId, status: Status) {
-        self.node.waiters.moved([(id, status)]);
-        self.node.announcer.note([(id, status)]);
+        self.node.moved(id, status);
     }
 }

@@ -11,7 +11,7 @@ use tidegate::{
         news::{Announcer, Waiters},
         store::{self, Outlook, Store, Submission, Submitted},
     },
-    request::RequestId,
+    request::{RequestId, Status},
     retry_after::RetryAfter,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -150,6 +150,12 @@ impl Node {
         let (kind, submitter) = (submission.kind.clone(), submission.submitter.clone());
         let submitted = self.submitter.submit(submission).await;
         self.noted(&kind, submitter.as_deref(), submitted)
+    }
+
+    /// Reports the move of a request by a call, to waiters here and on other nodes.
+    pub(crate) fn moved(&self, id: RequestId, status: Status) {
+        self.waiters.moved([(id, status)]);
+        self.announcer.note([(id, status)]);
     }
 
     /// Counts a submission. One that the database has refused is asked to come back in its turn.

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use rand::{TryRngCore, rngs::OsRng};
-use tidegate::{
-    internals::store::Store,
-    request::{RequestId, Status},
-};
+use tidegate::internals::store::Store;
 
 use super::{examinations::Examinations, failures::Failures, looks::Looks, work::Jobs};
 use crate::state::{node::Node, places::Places};
@@ -75,11 +72,5 @@ impl Ui {
             calls: Places::new(CALLS),
             secret: secret.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
-    }
-
-    /// Reports the move of a request, as the API does.
-    pub(super) fn moved(&self, id: RequestId, status: Status) {
-        self.node.waiters.moved([(id, status)]);
-        self.node.announcer.note([(id, status)]);
     }
 }

@@ -159,8 +159,13 @@ impl Looks {
         let kinds = store.kinds(None).await?;
         let mut quotes = Vec::new();
         for kind in &kinds {
-            // A kind without nominal times has no ETA.
-            quotes.push((kind.name.clone(), store.quote(&kind.name, None).await.ok()));
+            let quote = match store.quote(&kind.name, None).await {
+                Ok(quote) => Some(quote),
+                // It has no nominal times, so no ETA; or it was removed a moment ago.
+                Err(StoreError::KindNotConfigured(_) | StoreError::UnknownKind(_)) => None,
+                Err(error) => return Err(error),
+            };
+            quotes.push((kind.name.clone(), quote));
         }
         let mut heads: Vec<(String, RequestId)> = Vec::new();
         for queue in queues.iter().filter(|queue| queue.waiting > 0) {

@@ -257,7 +257,7 @@ pub(super) async fn act(
     let done = match &*word {
         "cancel" => match store.cancel(id).await? {
             Cancelled::Cancelled => {
-                ui.moved(id, Status::Failure);
+                ui.node.moved(id, Status::Failure);
                 "cancelled"
             }
             Cancelled::Cancelling => "cancelling",
@@ -266,7 +266,7 @@ pub(super) async fn act(
         },
         "fail" => match store.fail_request(id, act.fields.need("reason")?).await? {
             Failed::Failed => {
-                ui.moved(id, Status::Failure);
+                ui.node.moved(id, Status::Failure);
                 "failed"
             }
             Failed::Ended(status) => return cannot(status, "failed"),

@@ -291,6 +291,6 @@ fn begin(ui: &Arc<Ui>, act: &Act, dry_run: bool) -> Result<Response, Fault> {
     };
     let back = filter.address(&[]);
     let form: Vec<_> = fields.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let number = ui.jobs.begin(Job::new(batch, dry_run, act.viewer.name(), form, back), store);
+    let number = ui.jobs.begin(Job::new(batch, dry_run, act.viewer.name(), form, back), ui.node.clone(), store);
     Ok(Redirect::to(&format!("/ui/jobs/{number}")).into_response())
 }

@@ -22,6 +22,8 @@ use tidegate::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::state::node::Node;
+
 /// Requests in a transaction.
 const BATCH: i32 = 1000;
 
@@ -78,10 +80,10 @@ impl Job {
         change(&mut lock(&self.state));
     }
 
-    async fn run(&self, store: &Store) {
+    async fn run(&self, node: &Node, store: &Store) {
         let result = match &self.batch {
-            Batch::Cancel(ids) => self.cancel(store, ids).await,
-            Batch::CancelAll(query) => self.cancel_all(store, query).await,
+            Batch::Cancel(ids) => self.cancel(node, store, ids).await,
+            Batch::CancelAll(query) => self.cancel_all(node, store, query).await,
             Batch::Redrive { ids, query, may_repeat } => self.redrive(store, ids.as_deref(), query, *may_repeat).await,
         };
         self.add(|state| {
@@ -90,7 +92,7 @@ impl Job {
         });
     }
 
-    async fn cancel(&self, store: &Store, ids: &[RequestId]) -> Result<(), StoreError> {
+    async fn cancel(&self, node: &Node, store: &Store, ids: &[RequestId]) -> Result<(), StoreError> {
         if self.dry_run {
             let outlooks = store.outlooks(ids).await?;
             for outlook in outlooks {
@@ -104,6 +106,9 @@ impl Job {
         }
         for id in ids {
             let cancelled = store.cancel(*id).await?;
+            if cancelled == Cancelled::Cancelled {
+                node.moved(*id, Status::Failure);
+            }
             self.add(|state| match cancelled {
                 Cancelled::Cancelled => state.done += 1,
                 Cancelled::Cancelling => state.cancelling += 1,
@@ -113,10 +118,15 @@ impl Job {
         Ok(())
     }
 
-    async fn cancel_all(&self, store: &Store, query: &PageQuery) -> Result<(), StoreError> {
+    async fn cancel_all(&self, node: &Node, store: &Store, query: &PageQuery) -> Result<(), StoreError> {
         let mut query = PageQuery { limit: BATCH, ..query.clone() };
         loop {
             let step = store.cancel_requests(&query, self.dry_run).await?;
+            // Those that have ended come first.
+            let ended = usize::try_from(step.cancelled).unwrap_or_default();
+            for id in step.ids.iter().take(ended).filter(|_| !self.dry_run) {
+                node.moved(RequestId(*id), Status::Failure);
+            }
             self.add(|state| {
                 state.done += step.cancelled;
                 state.cancelling += step.cancelling;
@@ -183,7 +193,7 @@ impl Jobs {
         lock(&self.known).get(&number).cloned()
     }
 
-    pub(super) fn begin(&self, job: Job, store: Store) -> u64 {
+    pub(super) fn begin(&self, job: Job, node: Node, store: Store) -> u64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let job = Arc::new(job);
         let mut known = lock(&self.known);
@@ -192,7 +202,7 @@ impl Jobs {
             known.pop_first();
         }
         drop(known);
-        tokio::spawn(async move { job.run(&store).await });
+        tokio::spawn(async move { job.run(&node, &store).await });
         number
     }
 }
