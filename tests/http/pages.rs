@@ -468,6 +468,27 @@ async fn many_are_counted_first_and_then_cancelled_or_redriven() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_waits_hears_of_a_cancel_of_many() {
+    let database = TestDatabase::unlimited().await;
+    let ids = [database.submit("direct").await, database.submit("direct").await];
+    // Without the work of a node, and with polls that fail: only the page can tell its waiting callers.
+    database.execute("alter function tidegate.moved_since rename to moved_since_itself").await;
+    let node = Node::of_store(database.store.clone(), NodeOptions::default());
+    let router = node.router().merge(node.pages(PageOptions::default()));
+    let api = Api::serve(router, ConnectionOptions::default()).await;
+    let browser = Browser::of(&api);
+    for (id, act) in ids.iter().zip(["cancel", "cancel_all"]) {
+        let mut waiter = node.waiters().wait_for(*id).unwrap();
+        let id = id.to_string();
+        let fields = [("id", &*id), ("kind", "direct"), ("act", act)];
+        let started = browser.act("/ui/gates", "/ui/requests/start", &fields).await;
+        assert_eq!(started.status, 303, "{}", started.html);
+        let told = tokio::time::timeout(std::time::Duration::from_secs(30), waiter.ended()).await;
+        assert!(told.is_ok(), "{act}: it was not told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_request_can_be_failed_redriven_and_resolved() {
     let database = TestDatabase::unlimited().await;
     let api = pages(&database, PageOptions::default()).await;
