@@ -71,7 +71,7 @@ impl Node {
             .route("/ui/requests/preview", post(requests::preview))
             .route("/ui/requests/start", post(requests::start))
             .route("/ui/requests/{id}", get(request::show))
-            .route("/ui/requests/{id}/{part}", get(request::content).post(request::act))
+            .route("/ui/requests/{id}/{part}", get(request::content).post(request::acts::act))
             .route("/ui/jobs/{number}", get(jobs::show))
             .route("/ui/gates", get(gates::show).post(gates::act))
             .route("/ui/stages", get(stages::show))
@@ -107,7 +107,7 @@ async fn limited(State(ui): State<Arc<Ui>>, request: Request, next: Next) -> Res
     if is_act {
         ui.looks.acted();
     }
-    answer.unwrap_or_else(|_| Fault::Busy.into_response())
+    answer.unwrap_or_else(|_| Fault::Slow.into_response())
 }
 
 /// Adds the headers that keep a page what this node made it.

@@ -12,9 +12,10 @@ where tidegate.fail_receipt(r.id, $3);
 -- cancel: $1 request id
 select outcome, req_status::text as status from tidegate.cancel($1);
 
--- cancel_requests: $1 kind, $2 statuses, $3 since, $4 until, $5 submitter, $6 queue, $7 before, $8 batch, $9 dry run
+-- cancel_requests: $1 kind, $2 statuses, $3 since, $4 until, $5 submitter, $6 queue, $7 before, $8 batch, $9 dry run,
+-- $10 ids or null
 select cancelled, cancelling, ids, next_before
-from tidegate.cancel_requests($1, $2::tidegate.request_status[], $3, $4, $5, $6, $7, $8, $9);
+from tidegate.cancel_requests($1, $2::tidegate.request_status[], $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- fail_request: $1 request id, $2 reason, $3 actor
 select outcome, req_status::text as status from tidegate.fail_request($1, $2, $3);

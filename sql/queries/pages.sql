@@ -65,18 +65,18 @@ from tidegate.recovery as r
 order by r.id desc
 limit $1;
 
--- queue_hour: $1 since: all queues by the minute
+-- queue_hour: $1 since, $2 queue or null: queues by the minute
 select h.queue as name, h.minute, h.depth::float8 as first, h.drained::float8 / 60 as second, null::float8 as third,
   null::float8 as fourth
 from tidegate.queue_history as h
-where h.minute >= $1
+where h.minute >= $1 and ($2::text is null or h.queue = $2)
 order by h.minute;
 
--- kind_hour: $1 since: all kinds by the minute
+-- kind_hour: $1 since, $2 kind or null: kinds by the minute
 select h.kind as name, h.minute, h.p50_ms::float8 as first, h.p99_ms::float8 as second, h.retries::float8 as third,
   (h.failed + h.timed_out)::float8 as fourth
 from tidegate.kind_history as h
-where h.minute >= $1
+where h.minute >= $1 and ($2::text is null or h.kind = $2)
 order by h.minute;
 
 -- eta_hour: $1 since: all kinds by the minute

@@ -74,9 +74,10 @@ select kind, req_status::text as status, counted, requests from tidegate.recover
 select tidegate.recover_gates($1, $2);
 
 -- redrive: $1 batch, $2 after, $3 kind, $4 since, $5 code, $6 dry run, $7 actor, $8 may repeat, $9 submitter, $10
--- until, $11 ids or null
+-- until, $11 ids or null, $12 statuses or null
 select redriven, refused, retry_after_seconds, ids, new_ids, unfit_ids, unfit_reasons, next_after
-from tidegate.redrive($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+from tidegate.redrive($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+  $12::tidegate.request_status[]);
 
 -- seconds_ago: $1 seconds
 select tidegate.clock() - make_interval(secs => $1);

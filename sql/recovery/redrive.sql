@@ -8,19 +8,20 @@
 -- a request that cannot be submitted (its derived key stands for another payload): it is `unfit`, with the reason.
 -- Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
 --
--- `kind`, `submitter`, `since` (they ended then or later), `until` (they ended before), `code` (of their error) and
--- `requests` (their ids) narrow it. Without a code, those that were cancelled are left alone, unless `requests` names
--- them. Those that were, or may have been, executed are submitted again only with `may_repeat`, or in kinds whose keys
--- are free after such an end. What may have been executed, and what repeats such a request, is sent under the id of the
--- first of them: a downstream that recognises ids executes it once, and a response to either answers the new one.
--- Anything else is a new request to the downstream. A caller who repeats the old idempotency key gets the new request;
--- what a caller has submitted again already is left alone. Where the kind requires keys, or makes one that still stands
--- for the old request, the new one has one made of the id of the old. `dry_run` counts what there is to redrive, of all
--- kinds, and changes nothing.
+-- `kind`, `submitter`, `since` (they ended then or later), `until` (they ended before), `code` (of their error),
+-- `requests` (their ids) and `states` (failure, timed_out) narrow it. Without a code, those that were cancelled are
+-- left alone, unless `requests` names them. Those that were, or may have been, executed are submitted again only with
+-- `may_repeat`, or in kinds whose keys are free after such an end. What may have been executed, and what repeats such a
+-- request, is sent under the id of the first of them: a downstream that recognises ids executes it once, and a response
+-- to either answers the new one. Anything else is a new request to the downstream. A caller who repeats the old
+-- idempotency key gets the new request; what a caller has submitted again already is left alone. Where the kind
+-- requires keys, or makes one that still stands for the old request, the new one has one made of the id of the old.
+-- `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
   batch integer default 100, after uuid default null, kind text default null, since timestamptz default null,
   code text default null, dry_run boolean default false, actor text default null, may_repeat boolean default false,
   submitter text default null, until timestamptz default null, requests uuid[] default null,
+  states tidegate.request_status[] default null,
   out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
   out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
@@ -61,6 +62,7 @@ begin
       and r.id <= coalesce(v_last, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       and (redrive.requests is null or r.id = any(redrive.requests))
       and r.req_status in ('failure', 'timed_out')
+      and (redrive.states is null or r.req_status = any(redrive.states))
       and (redrive.kind is null or r.kind = redrive.kind)
       and (redrive.since is null or r.finished_at >= redrive.since)
       and (redrive.until is null or r.finished_at < redrive.until)

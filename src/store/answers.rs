@@ -143,16 +143,16 @@ impl Store {
         })
     }
 
-    /// Cancels one bounded batch of the requests that a query names, as [`cancel`](Self::cancel) does:
-    /// `tidegate.cancel_requests`. With `dry_run` it only counts.
+    /// Cancels one bounded batch of the requests that a query names, or those with these ids, as
+    /// [`cancel`](Self::cancel) does: `tidegate.cancel_requests`. With `dry_run` it only counts.
     ///
     /// # Errors
     ///
     /// A query that names nothing, or statuses that cannot be cancelled; unknown kind or queue, a database error.
-    pub async fn cancel_requests(&self, query: &PageQuery, dry_run: bool) -> Result<CancelStep> {
+    pub async fn cancel_requests(&self, query: &PageQuery, ids: Option<&[Uuid]>, dry_run: bool) -> Result<CancelStep> {
         run!(self, fetch_one query_as "cancel_requests"(
             &query.kind, query.states(), query.since, query.until, &query.submitter, &query.queue, query.before,
-            query.limit, dry_run
+            query.limit, dry_run, ids
         ))
     }
 

@@ -44,9 +44,14 @@ pub struct PageQuery {
 impl PageQuery {
     /// The statuses, as the database's functions take them.
     pub(super) fn states(&self) -> Option<Vec<&'static str>> {
-        let states: Vec<_> = self.statuses.iter().map(|status| status.as_str()).collect();
-        (!states.is_empty()).then_some(states)
+        states(&self.statuses)
     }
+}
+
+/// Statuses, as the database's functions take them: null for none.
+pub(super) fn states(statuses: &[Status]) -> Option<Vec<&'static str>> {
+    let states: Vec<_> = statuses.iter().map(|status| status.as_str()).collect();
+    (!states.is_empty()).then_some(states)
 }
 
 /// Requests, newest first.

@@ -290,23 +290,23 @@ impl Store {
         run!(self, fetch_all query_as "recoveries"(limit))
     }
 
-    /// Depth and drains per second of every queue by the minute: the view `tidegate.queue_history`.
+    /// Depth and drains per second of one queue or of all by the minute: the view `tidegate.queue_history`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn queue_minutes(&self, since: DateTime<Utc>) -> Result<Vec<Minute>> {
-        run!(self, fetch_all query_as "queue_hour"(since))
+    pub async fn queue_minutes(&self, since: DateTime<Utc>, queue: Option<&str>) -> Result<Vec<Minute>> {
+        run!(self, fetch_all query_as "queue_hour"(since, queue))
     }
 
-    /// Median and 99th percentile of sends in milliseconds, retries, and ends without an answer of every kind by the
-    /// minute: the view `tidegate.kind_history`.
+    /// Median and 99th percentile of sends in milliseconds, retries, and ends without an answer of one kind or of
+    /// all by the minute: the view `tidegate.kind_history`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn kind_minutes(&self, since: DateTime<Utc>) -> Result<Vec<Minute>> {
-        run!(self, fetch_all query_as "kind_hour"(since))
+    pub async fn kind_minutes(&self, since: DateTime<Utc>, kind: Option<&str>) -> Result<Vec<Minute>> {
+        run!(self, fetch_all query_as "kind_hour"(since, kind))
     }
 
     /// Mean error without sign, mean error, share of 90 percent ETAs that held, and polls per request of every kind by

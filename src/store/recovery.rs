@@ -8,8 +8,8 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::Store;
-use crate::error::Result;
+use super::{Store, lists::states};
+use crate::{error::Result, request::Status};
 
 /// The statements of this module.
 const SQL: &str = include_str!("../../sql/queries/recovery.sql");
@@ -149,6 +149,8 @@ pub struct Redrive<'a> {
     pub until: Option<DateTime<Utc>>,
     /// Only these; none: all.
     pub requests: Option<&'a [Uuid]>,
+    /// Only those in one of these statuses; none: all that failed or timed out.
+    pub statuses: &'a [Status],
 }
 
 /// One batch of `redrive`.
@@ -298,7 +300,7 @@ impl Store {
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
         run!(self, fetch_one query_as "redrive"(
             step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref(), step.may_repeat,
-            step.submitter, step.until, step.requests
+            step.submitter, step.until, step.requests, states(step.statuses)
         ))
     }
 

@@ -248,6 +248,28 @@ async fn kinds_times_and_limits_narrow_it_and_a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ids_and_statuses_narrow_it_and_named_ones_may_have_been_cancelled() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    let cancelled = [database.submit("input_proof").await, database.submit("input_proof").await];
+    for id in cancelled {
+        database.store.cancel(id).await.unwrap();
+    }
+    let timed_out = database.request_in("public_decrypt", "timed_out").await;
+    let failed = failed(&database, "input_proof", 1).await[0];
+    let mut count = async |arguments: &str| {
+        let sql = format!("select array_to_string(ids, ',') from tidegate.redrive(may_repeat => true, {arguments})");
+        session.text(&sql).await
+    };
+    assert_eq!(count("dry_run => true, states => '{timed_out}'").await, timed_out.to_string());
+    assert_eq!(count("dry_run => true, states => '{failure}'").await, failed.to_string());
+    let named = format!("requests => array['{}', '{timed_out}']::uuid[]", cancelled[1]);
+    assert_eq!(count(&format!("{named}, states => '{{failure}}'")).await, cancelled[1].to_string());
+    assert_eq!(count(&named).await, timed_out.to_string());
+    assert_eq!(count(&named).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kinds_and_submitters_that_alternate_all_get_their_turn_whatever_the_batch() {
     for batch in ["1", "2", "5", "100"] {
         let database = TestDatabase::unlimited().await;

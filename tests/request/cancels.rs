@@ -103,3 +103,24 @@ async fn a_cancel_of_everything_says_so_and_one_of_nothing_is_refused() {
     assert_eq!(database.value("select cancelled from tidegate.cancel_requests(until => 'infinity')").await, "4");
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_are_named_are_cancelled_and_no_others() {
+    let database = TestDatabase::unlimited().await;
+    let (sent, _) = in_flight(&database).await;
+    let answered = receipt(&database, "direct", Some("ref")).await;
+    let waiting = submit_many(&database, "direct", 3).await;
+    let mut session = Session::open(&database).await;
+    let named = format!("requests => array['{sent}', '{answered}', '{}', '{}']::uuid[]", waiting[0], waiting[2]);
+    let count = format!("select cancelled, cancelling, next_before from tidegate.cancel_requests({named}");
+    assert_eq!(session.texts(&format!("{count}, dry_run => true)")).await, ["2 1 "]);
+    assert_eq!(session.texts(&format!("{count}, states => '{{processing}}', dry_run => true)")).await, ["2 0 "]);
+    assert_eq!(session.texts(&format!("{count})")).await, ["2 1 "]);
+    assert_eq!(database.status(waiting[1]).await, "processing");
+    assert_eq!(database.status(answered).await, "receipt_received");
+    assert_eq!(session.texts("select cancelled from tidegate.cancel_requests(requests => '{}')").await, ["0"]);
+    let many = "select * from tidegate.cancel_requests(
+                  requests => array(select gen_random_uuid() from generate_series(1, 1001)))";
+    assert_eq!(database.refused(many).await.code, "TG007");
+    sound(&database).await;
+}

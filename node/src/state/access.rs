@@ -57,20 +57,10 @@ impl Access {
         shown: impl FnOnce() -> Result<ApiKey, Refusal> + Send,
     ) -> Result<Caller, Refusal> {
         let keys = self.keys.required(self.accepts_old).await;
-        let key = match keys.map_err(Refusal::Unavailable)? {
-            None if origin::is_local(headers) => None,
-            None => return Err(Refusal::Foreign),
-            Some(keys) => {
-                let shown = shown()?;
-                let known = keys.get(shown.id()).filter(|key| key.hash.is_of(&shown) && !key.revoked);
-                let key = known.ok_or(Refusal::Unknown)?;
-                Some(Arc::clone(key))
-            }
-        };
-        let access = self.clone();
-        let caller = Caller { access, scope, key };
-        caller.require(scope)?;
-        Ok(caller)
+        match keys.map_err(Refusal::Unavailable)? {
+            None => self.without_key(headers, scope),
+            Some(keys) => self.of_key(keys.live(&shown()?), scope),
+        }
     }
 
     /// Whether calls need a key.
@@ -79,9 +69,9 @@ impl Access {
     }
 
     /// A caller from this machine, while calls need no key.
-    pub(crate) fn without_key(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    pub(crate) fn without_key(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Refusal> {
         if origin::is_local(headers) {
-            Ok(Caller { access: self.clone(), scope: Scope::Read, key: None })
+            Ok(Caller { access: self.clone(), scope, key: None })
         } else {
             Err(Refusal::Foreign)
         }
@@ -90,8 +80,7 @@ impl Access {
     /// The caller who shows this key to sign in.
     pub(crate) async fn shown(&self, key: &ApiKey, scope: Scope) -> Result<Caller, Refusal> {
         let keys = self.keys.required(self.accepts_old).await.map_err(Refusal::Unavailable)?.ok_or(Refusal::Unknown)?;
-        let known = keys.get(key.id()).filter(|known| known.hash.is_of(key) && !known.revoked);
-        self.of_key(known, scope)
+        self.of_key(keys.live(key), scope)
     }
 
     /// The caller who has signed in with the key of this id.

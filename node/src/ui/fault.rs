@@ -29,6 +29,8 @@ pub(super) enum Fault {
     Foreign,
     /// More calls of pages than a node serves at once.
     Busy,
+    /// It took too long.
+    Slow,
     Store(Arc<StoreError>),
 }
 
@@ -98,6 +100,11 @@ impl IntoResponse for Fault {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Busy",
                 "this node serves as many pages as it may: load this one again in a moment".to_owned(),
+            ),
+            Self::Slow => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not answered in time",
+                "this took too long: if it was an act, look whether it was done before you repeat it".to_owned(),
             ),
             Self::Store(error) => {
                 let (status, title) = match &*error {

@@ -34,7 +34,7 @@ pub(super) async fn show(
         };
         return Ok(Page { title: "Job", section: "/ui/requests", live: None, body }.show(&ui, &viewer));
     };
-    let live = lock(&job.state).ended.is_none().then(|| format!("/ui/live/jobs/{number}"));
+    let live = lock(&job.progress).ended.is_none().then(|| format!("/ui/live/jobs/{number}"));
     let body = html! { section #job data-live aria-live="polite" { (body(&job, &viewer)) } };
     let title = if job.dry_run { "What would be done" } else { "Job" };
     let mut response = Page { title, section: "/ui/requests", live: live.clone(), body }.show(&ui, &viewer);
@@ -52,9 +52,9 @@ pub(super) fn progress(ui: &Ui, viewer: &Viewer, number: u64) -> Option<Markup> 
 }
 
 fn body(job: &Job, viewer: &Viewer) -> Markup {
-    let state = lock(&job.state).clone();
+    let state = lock(&job.progress).clone();
     let would = if job.dry_run { "would be " } else { "" };
-    let done = match job.batch.verb() {
+    let done = match job.act.verb() {
         "cancel" => "cancelled",
         _ => "submitted again",
     };
@@ -62,7 +62,7 @@ fn body(job: &Job, viewer: &Viewer) -> Markup {
     html! {
         table.plain {
             tr { th { (would) (done) } td.n { (count(state.done)) } }
-            @if job.batch.verb() == "cancel" { tr { th { "are being sent, " (would) "cancelled unless that succeeds" } td.n { (count(state.cancelling)) } } }
+            @if job.act.verb() == "cancel" { tr { th { "are being sent, " (would) "cancelled unless that succeeds" } td.n { (count(state.cancelling)) } } }
             @if state.left > 0 { tr { th { "cannot be " (done) } td.n { (count(state.left)) } } }
             tr { th { @if state.ended.is_some() { "took" } @else { "takes so far" } } td.n { (span(took)) } }
         }
@@ -76,7 +76,7 @@ fn body(job: &Job, viewer: &Viewer) -> Markup {
             form method="post" action="/ui/requests/start" {
                 (viewer.seal())
                 @for (name, value) in &job.form { input type="hidden" name=(name) value=(value); }
-                button.act { @if job.batch.verb() == "cancel" { "Cancel " (count(state.done + state.cancelling)) } @else { "Submit " (count(state.done)) " again" } }
+                button.act { @if job.act.verb() == "cancel" { "Cancel " (count(state.done + state.cancelling)) } @else { "Submit " (count(state.done)) " again" } }
             }
         } @else {
             p.note { "There is nothing to do." }

@@ -1,6 +1,6 @@
 //! `/ui/requests`: a list with filters that are in its address, and acts on what is chosen or on all that match.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::{
     extract::State,
@@ -10,8 +10,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use tidegate::{
     internals::store::{ListedRequest, PageQuery},
-    request::{Executed, RequestId, Status},
+    request::{Executed, Status},
 };
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
@@ -21,7 +22,7 @@ use super::{
     frame::Page,
     looks::Look,
     session::{Act, Fields, Viewer},
-    work::{Batch, Job},
+    work::{self, Job},
 };
 
 const PAGE: i32 = 100;
@@ -86,7 +87,7 @@ impl Filter {
         !has_more && is_live && (narrows || query.since.is_some())
     }
 
-    /// Whether `redrive` has each part of it.
+    /// Whether `redrive` has each part of it: its times are those of ends, and here they are those of submissions.
     fn may_redrive_all(&self) -> bool {
         let query = &self.query;
         let ended = [Status::Failure, Status::TimedOut];
@@ -95,6 +96,8 @@ impl Filter {
             && query.queue.is_none()
             && query.executed.is_none()
             && query.attempts.is_none()
+            && query.since.is_none()
+            && query.until.is_none()
     }
 }
 
@@ -117,7 +120,7 @@ fn moment(fields: &Fields, name: &str) -> Result<Option<DateTime<Utc>>, Fault> {
 /// `GET /ui/requests`
 pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fields) -> Result<Response, Fault> {
     let filter = Filter::of(&fields)?;
-    if let Some(name) = fields.get("find") {
+    if let Some(name) = fields.get("find").map(str::trim) {
         let found =
             ui.store.request_found(name, filter.query.kind.as_deref(), filter.query.submitter.as_deref()).await?;
         if let Some(id) = found.first() {
@@ -269,28 +272,32 @@ fn begin(ui: &Arc<Ui>, act: &Act, dry_run: bool) -> Result<Response, Fault> {
     let store = act.store(ui)?;
     let fields = &act.fields;
     let filter = Filter::of(fields)?;
-    let ids = fields.all("id").map(str::parse::<RequestId>).collect::<Result<Vec<_>, _>>();
+    let ids = fields.all("id").map(str::parse::<Uuid>).collect::<Result<Vec<_>, _>>();
     let ids = ids.map_err(|_| Fault::Invalid("an id is a UUID".to_owned()))?;
-    let may_repeat = fields.get("may_repeat").is_some();
-    let word = fields.need("act")?;
-    let batch = match word {
-        "cancel" | "redrive" if ids.is_empty() => {
+    let redrive = work::Act::Redrive { may_repeat: fields.get("may_repeat").is_some() };
+    let (word, query) = (fields.need("act")?, PageQuery { before: None, ..filter.query.clone() });
+    let (of_all, chosen) = (None::<Vec<Uuid>>, Some(ids));
+    let (what, ids, query) = match word {
+        "cancel" | "redrive" if chosen.as_ref().is_none_or(Vec::is_empty) => {
             return Err(Fault::Invalid("no request was chosen: choose some in the first column".to_owned()));
         }
-        "cancel" => Batch::Cancel(ids),
-        "redrive" => Batch::Redrive {
-            ids: Some(ids.into_iter().map(|id| id.0).collect()),
-            query: PageQuery::default(),
-            may_repeat,
-        },
-        "cancel_all" if filter.may_cancel_all() => Batch::CancelAll(PageQuery { before: None, ..filter.query.clone() }),
-        "redrive_all" if filter.may_redrive_all() => {
-            Batch::Redrive { ids: None, query: filter.query.clone(), may_repeat }
-        }
+        "cancel" => (work::Act::Cancel, chosen, PageQuery::default()),
+        "redrive" => (redrive, chosen, PageQuery::default()),
+        "cancel_all" if filter.may_cancel_all() => (work::Act::Cancel, of_all, query),
+        "redrive_all" if filter.may_redrive_all() => (redrive, of_all, query),
         _ => return Err(Fault::Invalid(format!("{word} does not take these filters"))),
     };
-    let back = filter.address(&[]);
-    let form: Vec<_> = fields.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let number = ui.jobs.begin(Job::new(batch, dry_run, act.viewer.name(), form, back), ui.node.clone(), store);
+    let job = Job {
+        act: what,
+        ids,
+        query,
+        dry_run,
+        viewer: act.viewer.name(),
+        form: fields.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        back: filter.address(&[]),
+        began: Instant::now(),
+        progress: Mutex::default(),
+    };
+    let number = ui.jobs.begin(job, ui.node.clone(), store);
     Ok(Redirect::to(&format!("/ui/jobs/{number}")).into_response())
 }

@@ -113,7 +113,7 @@ impl Viewer {
     async fn of(headers: &HeaderMap, ui: &Ui) -> Result<Self, Fault> {
         let access = &ui.node.access;
         if !access.needs_keys().await? {
-            let caller = access.without_key(headers)?;
+            let caller = access.without_key(headers, Scope::Read)?;
             let seal = seal_of(&ui.secret);
             return Ok(Self { caller: Some(caller), token: None, seal });
         }
@@ -161,10 +161,10 @@ impl Fields {
         }
     }
 
-    /// A field that has a value.
+    /// A field that has a value, as it was sent: the name of a submitter may begin with a blank.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(field, value)| field == name && !value.trim().is_empty());
-        found.map(|(_, value)| value.trim())
+        let found = self.0.iter().find(|(field, value)| field == name && !value.is_empty());
+        found.map(|(_, value)| value.as_str())
     }
 
     pub(super) fn need(&self, name: &str) -> Result<&str, Fault> {
@@ -177,7 +177,7 @@ impl Fields {
     }
 
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Fault> {
-        let value = self.get(name).map(str::parse).transpose();
+        let value = self.get(name).map(str::trim).filter(|value| !value.is_empty()).map(str::parse).transpose();
         value.map_err(|_| Fault::Invalid(format!("{name} is no number of its range")))
     }
 

@@ -59,7 +59,7 @@ pub(super) async fn begin(
         ui.failures.note();
         Ok((StatusCode::FORBIDDEN, sign_in(to, Some(sentence))).into_response())
     };
-    let Ok(key) = ApiKey::parse(fields.get("key").unwrap_or_default()) else {
+    let Ok(key) = ApiKey::parse(fields.get("key").unwrap_or_default().trim()) else {
         return wrong("this is no API key: it is tg_, 16 hex digits, _ and 64 hex digits");
     };
     let caller = match ui.node.access.shown(&key, Scope::Read).await {

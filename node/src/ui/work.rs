@@ -15,7 +15,7 @@ use tidegate::{
     internals::{
         error::StoreError,
         lock::lock,
-        store::{Cancelled, PageQuery, Redrive, Store},
+        store::{PageQuery, Redrive, Store},
     },
     request::{RequestId, Status},
 };
@@ -30,24 +30,27 @@ const BATCH: i32 = 1000;
 /// How many jobs a node remembers.
 const KEPT: usize = 100;
 
-/// What is done, to which requests.
-pub(super) enum Batch {
-    Cancel(Vec<RequestId>),
-    CancelAll(PageQuery),
-    Redrive { ids: Option<Vec<Uuid>>, query: PageQuery, may_repeat: bool },
+/// What is done.
+#[derive(Clone, Copy)]
+pub(super) enum Act {
+    Cancel,
+    Redrive { may_repeat: bool },
 }
 
-impl Batch {
-    pub(super) fn verb(&self) -> &'static str {
+impl Act {
+    pub(super) fn verb(self) -> &'static str {
         match self {
-            Self::Cancel(_) | Self::CancelAll(_) => "cancel",
+            Self::Cancel => "cancel",
             Self::Redrive { .. } => "redrive",
         }
     }
 }
 
 pub(super) struct Job {
-    pub(super) batch: Batch,
+    pub(super) act: Act,
+    /// The requests that were chosen; none: all that the query lets through.
+    pub(super) ids: Option<Vec<Uuid>>,
+    pub(super) query: PageQuery,
     pub(super) dry_run: bool,
     pub(super) viewer: String,
     /// What the form had, to send it again.
@@ -55,7 +58,7 @@ pub(super) struct Job {
     /// The list that it began at.
     pub(super) back: String,
     pub(super) began: Instant,
-    pub(super) state: Mutex<Progress>,
+    pub(super) progress: Mutex<Progress>,
 }
 
 #[derive(Default, Clone)]
@@ -72,64 +75,38 @@ pub(super) struct Progress {
 }
 
 impl Job {
-    pub(super) fn new(batch: Batch, dry_run: bool, viewer: String, form: Vec<(String, String)>, back: String) -> Self {
-        Self { batch, dry_run, viewer, form, back, began: Instant::now(), state: Mutex::default() }
-    }
-
     fn add(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut lock(&self.state));
+        change(&mut lock(&self.progress));
     }
 
     async fn run(&self, node: &Node, store: &Store) {
-        let result = match &self.batch {
-            Batch::Cancel(ids) => self.cancel(node, store, ids).await,
-            Batch::CancelAll(query) => self.cancel_all(node, store, query).await,
-            Batch::Redrive { ids, query, may_repeat } => self.redrive(store, ids.as_deref(), query, *may_repeat).await,
+        let result = match self.act {
+            Act::Cancel => self.cancel(node, store).await,
+            Act::Redrive { may_repeat } => self.redrive(store, may_repeat).await,
         };
-        self.add(|state| {
-            state.error = result.err().map(|error| error.to_string());
-            state.ended = Some(Instant::now());
+        self.add(|progress| {
+            progress.error = result.err().map(|error| error.to_string());
+            // Of those that were chosen.
+            if let Some(ids) = &self.ids {
+                let asked = i64::try_from(ids.len()).unwrap_or_default();
+                progress.left = progress.left.max(asked - progress.done - progress.cancelling);
+            }
+            progress.ended = Some(Instant::now());
         });
     }
 
-    async fn cancel(&self, node: &Node, store: &Store, ids: &[RequestId]) -> Result<(), StoreError> {
-        if self.dry_run {
-            let outlooks = store.outlooks(ids).await?;
-            for outlook in outlooks {
-                self.add(|state| match outlook.map(|outlook| outlook.status) {
-                    Some(Status::Queued | Status::Processing) => state.done += 1,
-                    Some(Status::TxInFlight) => state.cancelling += 1,
-                    _ => state.left += 1,
-                });
-            }
-            return Ok(());
-        }
-        for id in ids {
-            let cancelled = store.cancel(*id).await?;
-            if cancelled == Cancelled::Cancelled {
-                node.moved(*id, Status::Failure);
-            }
-            self.add(|state| match cancelled {
-                Cancelled::Cancelled => state.done += 1,
-                Cancelled::Cancelling => state.cancelling += 1,
-                Cancelled::NotCancellable(_) | Cancelled::Unknown => state.left += 1,
-            });
-        }
-        Ok(())
-    }
-
-    async fn cancel_all(&self, node: &Node, store: &Store, query: &PageQuery) -> Result<(), StoreError> {
-        let mut query = PageQuery { limit: BATCH, ..query.clone() };
+    async fn cancel(&self, node: &Node, store: &Store) -> Result<(), StoreError> {
+        let mut query = PageQuery { limit: BATCH, ..self.query.clone() };
         loop {
-            let step = store.cancel_requests(&query, self.dry_run).await?;
+            let step = store.cancel_requests(&query, self.ids.as_deref(), self.dry_run).await?;
             // Those that have ended come first.
             let ended = usize::try_from(step.cancelled).unwrap_or_default();
             for id in step.ids.iter().take(ended).filter(|_| !self.dry_run) {
                 node.moved(RequestId(*id), Status::Failure);
             }
-            self.add(|state| {
-                state.done += step.cancelled;
-                state.cancelling += step.cancelling;
+            self.add(|progress| {
+                progress.done += step.cancelled;
+                progress.cancelling += step.cancelling;
             });
             query.before = step.next;
             if step.next.is_none() {
@@ -138,44 +115,36 @@ impl Job {
         }
     }
 
-    async fn redrive(
-        &self,
-        store: &Store,
-        ids: Option<&[Uuid]>,
-        query: &PageQuery,
-        may_repeat: bool,
-    ) -> Result<(), StoreError> {
+    async fn redrive(&self, store: &Store, may_repeat: bool) -> Result<(), StoreError> {
+        let query = &self.query;
         let step = Redrive {
             batch: BATCH,
             dry_run: self.dry_run,
             kind: query.kind.as_deref(),
-            since: query.since,
+            since: None,
             code: query.cause.as_deref(),
             may_repeat,
             submitter: query.submitter.as_deref(),
-            until: query.until,
-            requests: ids,
+            until: None,
+            requests: self.ids.as_deref(),
+            statuses: &query.statuses,
         };
         let mut after = None;
         loop {
             let done = store.redrive(&step, after).await?;
-            self.add(|state| {
-                state.done += done.redriven;
-                state.left += done.refused + i64::try_from(done.unfit_ids.len()).unwrap_or_default();
-                state.reason = done.unfit_reasons.first().cloned().or_else(|| state.reason.take());
+            self.add(|progress| {
+                progress.done += done.redriven;
+                progress.left += done.refused + i64::try_from(done.unfit_ids.len()).unwrap_or_default();
+                progress.reason = done.unfit_reasons.first().cloned().or_else(|| progress.reason.take());
                 if done.refused > 0 {
                     let seconds = done.retry_after_seconds.unwrap_or_default();
-                    state.reason = Some(format!("a gate has no room for the rest: again in {seconds} s"));
+                    progress.reason = Some(format!("a gate has no room for the rest: again in {seconds} s"));
                 }
             });
             after = done.next_after;
             if after.is_none() {
                 break;
             }
-        }
-        if let Some(ids) = ids {
-            let asked = i64::try_from(ids.len()).unwrap_or_default();
-            self.add(|state| state.left = state.left.max(asked - state.done));
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ async fn batches(
 ) -> anyhow::Result<()> {
     while let Some(size) = next_batch(batch, limit, summary.requests.len()) {
         query.limit = size;
-        let done = store.cancel_requests(&query, summary.dry_run).await?;
+        let done = store.cancel_requests(&query, None, summary.dry_run).await?;
         summary.cancelled += done.cancelled;
         summary.cancelling += done.cancelling;
         summary.requests.extend(done.ids);

@@ -93,6 +93,7 @@ impl Redrive {
             submitter: self.submitter.as_deref(),
             until: Since::resolve(self.until, store).await?,
             requests: None,
+            statuses: &[],
         };
 
         let result = self.batches(store, step, &mut summary).await;

@@ -108,7 +108,7 @@ pub(super) async fn cancel_requests(
         limit: asked.limit.unwrap_or(BATCH),
         ..PageQuery::default()
     };
-    let done = store.cancel_requests(&query, asked.dry_run).await?;
+    let done = store.cancel_requests(&query, None, asked.dry_run).await?;
     let ended = usize::try_from(done.cancelled).unwrap_or_default();
     for &id in done.ids.iter().take(ended).filter(|_| !asked.dry_run) {
         api.moved(RequestId(id), Status::Failure);
@@ -221,6 +221,7 @@ pub(super) async fn redrive_requests(
         submitter: asked.submitter.as_deref(),
         until: asked.until,
         requests: None,
+        statuses: &[],
     };
     let done = store.redrive(&step, asked.cursor).await?;
     let mut new_ids = done.new_ids.into_iter();

@@ -13,6 +13,7 @@ use std::{
 };
 
 use tidegate::internals::{
+    api_key::ApiKey,
     error::StoreError,
     lock::lock,
     store::{KeyChange, Store},
@@ -172,6 +173,11 @@ impl Keys {
     /// Before the first key is read.
     fn none(began: Instant) -> Self {
         Self { by_id: Arc::default(), version: 0, read_whole_at: began, began }
+    }
+
+    /// The live key that is shown.
+    pub(super) fn live(&self, shown: &ApiKey) -> Option<&Arc<KeyChange>> {
+        self.get(shown.id()).filter(|known| known.hash.is_of(shown) && !known.revoked)
     }
 
     /// The key of this id, revoked or not.
