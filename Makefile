@@ -238,7 +238,7 @@ test-manifests: ## Validate the manifests for Kubernetes and the Compose file by
 	"$(TARGET)/manifests/bin/hadolint" --ignore DL3008 Dockerfile
 
 .PHONY: bench
-bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces
+bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces, pages
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front
@@ -247,6 +247,7 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 	cargo bench --bench gates
 	cargo bench --bench recovery
 	cargo bench --bench traces
+	cargo bench --bench pages
 
 .PHONY: bench-peers
 bench-peers: setup ## Compare with other queues, installed outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)

@@ -37,6 +37,7 @@
 --   resolve_for: How long after its end workers search for a receipt of what is unknown; null: while its key can stand.
 --   key_compares: With a known key, compare the payload with the first one's, or nothing.
 --   set_paths: Payload arrays that are sets: element order does not matter.
+--   hidden_paths: Payload and response members that pages hide, such as card.number.
 --   reject_details: Whether callers get a rejected proof's verdict as error.details.
 --   created_at: When the kind was added.
 --   paused: Whether claims pass its requests over; set by tidegate.pause.

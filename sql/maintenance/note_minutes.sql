@@ -25,8 +25,9 @@ begin
   ) as d
   where m.queue = d.queue and m.minute = d.minute and m.drained <> d.drained;
 
-  insert into tidegate.call_minute as m (kind, stage, minute, calls, failures, timeouts, retries, p50_ms, p99_ms)
-  select w.kind, w.stage, w.minute, w.calls, w.failures, w.timeouts, w.retries, l.p50_ms, l.p99_ms
+  insert into tidegate.call_minute as m
+    (kind, stage, minute, calls, failures, timeouts, retries, p50_ms, p95_ms, p99_ms)
+  select w.kind, w.stage, w.minute, w.calls, w.failures, w.timeouts, w.retries, l.p50_ms, l.p95_ms, l.p99_ms
   from (
     select
       c.kind, c.stage, date_trunc('minute', c.at) as minute, sum(c.calls) as calls, sum(c.failures) as failures,
@@ -38,6 +39,7 @@ begin
   cross join lateral (
     select
       percentile_disc(0.5) within group (order by l.ms) as p50_ms,
+      percentile_disc(0.95) within group (order by l.ms) as p95_ms,
       percentile_disc(0.99) within group (order by l.ms) as p99_ms
     from tidegate.call_second as s
     cross join unnest(s.latency_ms) as l(ms)
@@ -46,7 +48,7 @@ begin
   on conflict (minute, kind, stage) do update
   set
     calls = excluded.calls, failures = excluded.failures, timeouts = excluded.timeouts, retries = excluded.retries,
-    p50_ms = excluded.p50_ms, p99_ms = excluded.p99_ms
+    p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms, p99_ms = excluded.p99_ms
   where excluded.calls > m.calls;
 
   insert into tidegate.eta_minute

@@ -121,6 +121,7 @@
 --   timeouts: Calls that took too long.
 --   retries: Calls that will be made again.
 --   p50_ms: Median of what some of them took, milliseconds.
+--   p95_ms: 95th percentile of that.
 --   p99_ms: 99th percentile of that.
 
 -- table call_total: Calls in all, one row per kind and stage; written by maintenance.

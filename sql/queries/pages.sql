@@ -40,13 +40,8 @@ where e.request_id = $1
 order by e.transition_no
 limit 1000;
 
--- request_payload: $1 id, $2 characters at most
-select left(r.payload::text, $2), length(r.payload::text)::bigint from tidegate.request as r where r.id = $1;
-
--- request_response: $1 id, $2 characters at most
-select left(r.response::text, $2), length(r.response::text)::bigint
-from tidegate.request as r
-where r.id = $1 and r.response is not null;
+-- request_content: $1 id, $2 payload or response, $3 characters at most
+select content, characters from tidegate.request_content($1, $2, $3);
 
 -- snapshot_holders: no parameters: the sessions whose snapshots keep vacuum from removing dead rows for over a minute
 select
@@ -65,23 +60,11 @@ from tidegate.recovery as r
 order by r.id desc
 limit $1;
 
--- queue_hour: $1 since, $2 queue or null: queues by the minute
-select h.queue as name, h.minute, h.depth::float8 as first, h.drained::float8 / 60 as second, null::float8 as third,
-  null::float8 as fourth
-from tidegate.queue_history as h
-where h.minute >= $1 and ($2::text is null or h.queue = $2)
-order by h.minute;
-
--- kind_hour: $1 since, $2 kind or null: kinds by the minute
-select h.kind as name, h.minute, h.p50_ms::float8 as first, h.p99_ms::float8 as second, h.retries::float8 as third,
-  (h.failed + h.timed_out)::float8 as fourth
-from tidegate.kind_history as h
-where h.minute >= $1 and ($2::text is null or h.kind = $2)
-order by h.minute;
-
--- eta_hour: $1 since: all kinds by the minute
-select h.kind as name, h.minute, h.mean_abs_error_seconds::float8 as first, h.mean_error_seconds::float8 as second,
-  h.p90_held_share::float8 as third, h.polls_per_request::float8 as fourth
+-- eta_history: $1 since: all kinds by the minute
+select
+  h.kind, h.minute, h.mean_abs_error_seconds::float8 as mean_abs_error_seconds,
+  h.mean_error_seconds::float8 as mean_error_seconds, h.p90_held_share::float8 as p90_held_share,
+  h.polls_per_request::float8 as polls_per_request
 from tidegate.eta_history as h
 where h.minute >= $1
 order by h.minute;

@@ -45,6 +45,11 @@ begin
   if coalesce(batch, 0) not between 1 and 10000 then
     raise exception using errcode = 'TG007', message = format('a batch is 1 to 10000 requests, not %s', batch);
   end if;
+  if exists (select from unnest(states) as s where s not in ('failure', 'timed_out')) then
+    raise exception using errcode = 'TG007',
+      message = format('%s is not redriven: failure and timed_out are', array_to_string(array(
+        select s from unnest(states) as s where s not in ('failure', 'timed_out')), ' or '));
+  end if;
   if not dry_run then
     perform tidegate_internal.require_read_committed('redrive');
     -- One at a time: the next one sees, in later statements, what this one has linked.

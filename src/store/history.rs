@@ -13,6 +13,9 @@ const SQL: &str = include_str!("../../sql/queries/history.sql");
 /// What became of the requests of a kind in one minute: `tidegate.kind_history`.
 #[derive(Debug, Clone, Serialize, FromRow, utoipa::ToSchema)]
 pub struct KindMinute {
+    /// The kind.
+    #[serde(skip)]
+    pub kind: String,
     /// Its beginning.
     pub minute: DateTime<Utc>,
     /// Requests that were completed.
@@ -31,6 +34,8 @@ pub struct KindMinute {
     pub retries: i64,
     /// Median of what a send took.
     pub p50_ms: Option<i32>,
+    /// 95th percentile of that.
+    pub p95_ms: Option<i32>,
     /// 99th percentile of that.
     pub p99_ms: Option<i32>,
 }
@@ -38,6 +43,9 @@ pub struct KindMinute {
 /// A queue in one minute: `tidegate.queue_history`.
 #[derive(Debug, Clone, Serialize, FromRow, utoipa::ToSchema)]
 pub struct QueueMinute {
+    /// The queue.
+    #[serde(skip)]
+    pub queue: String,
     /// Its beginning.
     pub minute: DateTime<Utc>,
     /// The queue's messages.
@@ -47,21 +55,21 @@ pub struct QueueMinute {
 }
 
 impl Store {
-    /// The minutes of a kind since a time, of the last day at most; none for an unknown kind.
+    /// The minutes of a kind, or of all, since a time, of the last day at most; none for an unknown kind.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn kind_history(&self, kind: &str, since: DateTime<Utc>) -> Result<Vec<KindMinute>> {
+    pub async fn kind_history(&self, kind: Option<&str>, since: DateTime<Utc>) -> Result<Vec<KindMinute>> {
         run!(self, fetch_all query_as "kind_history"(kind, since))
     }
 
-    /// The minutes of a queue since a time, of the last day at most; none for an unknown queue.
+    /// The minutes of a queue, or of all, since a time, of the last day at most; none for an unknown queue.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn queue_history(&self, queue: &str, since: DateTime<Utc>) -> Result<Vec<QueueMinute>> {
+    pub async fn queue_history(&self, queue: Option<&str>, since: DateTime<Utc>) -> Result<Vec<QueueMinute>> {
         run!(self, fetch_all query_as "queue_history"(queue, since))
     }
 }

@@ -137,21 +137,21 @@ pub struct RecoveryRun {
     pub figures: Option<String>,
 }
 
-/// Up to four figures of a queue or a kind in one minute.
+/// How good the ETAs of a kind were in one minute: `tidegate.eta_history`.
 #[derive(Debug, Clone, FromRow)]
-pub struct Minute {
-    /// The queue, or the kind.
-    pub name: String,
+pub struct EtaMinute {
+    /// The kind.
+    pub kind: String,
     /// The beginning of the minute.
     pub minute: DateTime<Utc>,
-    /// The first figure.
-    pub first: Option<f64>,
-    /// The second.
-    pub second: Option<f64>,
-    /// The third.
-    pub third: Option<f64>,
-    /// The fourth.
-    pub fourth: Option<f64>,
+    /// Mean error without its sign.
+    pub mean_abs_error_seconds: Option<f64>,
+    /// Mean error; above 0 answers came later than was told.
+    pub mean_error_seconds: Option<f64>,
+    /// Share of those that were answered within the 90 % ETA.
+    pub p90_held_share: Option<f64>,
+    /// Polls until the end was answered.
+    pub polls_per_request: Option<f64>,
 }
 
 /// How good the ETAs of a kind were, and how callers polled.
@@ -239,22 +239,14 @@ impl Store {
         run!(self, fetch_all query_as "request_steps"(id.0))
     }
 
-    /// The payload of a request, as many characters of it at most, and how many it has.
+    /// The payload or the response of a request as text, of `most` characters at most, with the number of all, and without
+    /// what its kind hides; `None`: there is none.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn request_payload(&self, id: RequestId, most: i32) -> Result<Option<(String, i64)>> {
-        run!(self, fetch_optional query_as "request_payload"(id.0, most))
-    }
-
-    /// The same of its response; `None`: it has none.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn request_response(&self, id: RequestId, most: i32) -> Result<Option<(String, i64)>> {
-        run!(self, fetch_optional query_as "request_response"(id.0, most))
+    pub async fn request_content(&self, id: RequestId, part: &str, most: i32) -> Result<Option<(String, i64)>> {
+        run!(self, fetch_optional query_as "request_content"(id.0, part, most))
     }
 
     /// Every gate; the depths of queues are those of `queues`, because counting them again costs as much.
@@ -290,33 +282,13 @@ impl Store {
         run!(self, fetch_all query_as "recoveries"(limit))
     }
 
-    /// Depth and drains per second of one queue or of all by the minute: the view `tidegate.queue_history`.
+    /// How good the ETAs of every kind were by the minute: the view `tidegate.eta_history`.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn queue_minutes(&self, since: DateTime<Utc>, queue: Option<&str>) -> Result<Vec<Minute>> {
-        run!(self, fetch_all query_as "queue_hour"(since, queue))
-    }
-
-    /// Median and 99th percentile of sends in milliseconds, retries, and ends without an answer of one kind or of
-    /// all by the minute: the view `tidegate.kind_history`.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn kind_minutes(&self, since: DateTime<Utc>, kind: Option<&str>) -> Result<Vec<Minute>> {
-        run!(self, fetch_all query_as "kind_hour"(since, kind))
-    }
-
-    /// Mean error without sign, mean error, share of 90 percent ETAs that held, and polls per request of every kind by
-    /// the minute: the view `tidegate.eta_history`.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn eta_minutes(&self, since: DateTime<Utc>) -> Result<Vec<Minute>> {
-        run!(self, fetch_all query_as "eta_hour"(since))
+    pub async fn eta_history(&self, since: DateTime<Utc>) -> Result<Vec<EtaMinute>> {
+        run!(self, fetch_all query_as "eta_history"(since))
     }
 
     /// How good the ETAs of every kind were: the view `tidegate.eta_quality`.

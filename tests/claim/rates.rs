@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sqlx::{PgConnection, Row};
-use tidegate::internals::worker::WorkerOptions;
 
 use crate::{
     support::{
@@ -306,8 +305,7 @@ async fn gives_its_slot_up(after_a_prompt_one: bool) {
                for each row when (new.cause = 'claimed') execute function public.hold_up()",
         )
         .await;
-    let options = WorkerOptions { lease: Duration::from_secs(30), ..options() };
-    let worker = Running::start(&database.store, all_stages(), options);
+    let worker = Running::start(&database.store, all_stages(), options());
     if after_a_prompt_one {
         let prompt = database.submit("direct").await;
         until(&database, prompt, "completed").await;

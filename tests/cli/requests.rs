@@ -50,6 +50,11 @@ async fn a_list_has_the_requests_that_pass_every_filter_newest_first() {
         (&["--older-than", "1h"], &[]),
         (&["--since", "1h", "--state", "processing"], &[&bob, &ann]),
         (&["--limit", "3"], &[&gone, &checked, &bob]),
+        (&["--cause", "cancelled"], &[&gone]),
+        (&["--executed", "no"], &[&gone]),
+        (&["--executed", "unknown"], &[]),
+        (&["--attempts", "0", "--submitter", "bob"], &[&bob]),
+        (&["--attempts", "1"], &[]),
     ] {
         let listed = shown(&database, &[&["list"], filter].concat()).await;
         assert_eq!(ids(&listed), expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{filter:?}");
@@ -165,12 +170,33 @@ async fn a_redrive_takes_those_of_a_submitter_that_ended_in_time() {
 
     let early = shown(&database, &["redrive", "--submitter", "ann", "--until", "1h", "--dry-run"]).await;
     assert_eq!(early["redriven"], 0, "{early}");
+    let others = shown(&database, &["redrive", "--state", "timed_out"]).await;
+    assert_eq!(others["redriven"], 0, "{others}");
     let done = shown(&database, &["redrive", "--submitter", "ann"]).await;
     assert_eq!(done["redriven"], 1, "{done}");
     assert_eq!(
         database.value("select r.submitter from tidegate.request as r where r.finished_at is null").await,
         "ann"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_of_named_requests_says_which_it_has_left() {
+    let database = TestDatabase::new().await;
+    let live = submit(&database, "direct", "ann").await;
+    let [cancelled, other] = [submit(&database, "direct", "bob").await, submit(&database, "direct", "cid").await];
+    for id in [&cancelled, &other] {
+        database.execute(&format!("select tidegate.cancel('{id}')")).await;
+    }
+
+    let output = run(&database.url, &["redrive", "--json", &live, &cancelled]).await;
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((ids(&done), &done["left"]), (vec![cancelled.clone()], &json!([live])));
+    let again = run(&database.url, &["redrive", &cancelled]).await;
+    assert!(out(&again).contains("1 stay as they are"), "{}", out(&again));
+    let refused = run(&database.url, &["redrive", "--state", "queued"]).await;
+    assert!(err(&refused).contains("queued is not redriven"), "{}", err(&refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,6 +54,11 @@ pub const NAMES: &[(&str, &str, &str)] = &[
         "tags, order.items",
         "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'",
     ),
+    (
+        "direct.hidden_paths",
+        "card.number,cvc",
+        "(select hidden_paths from tidegate.kind where name = 'direct') = '{card.number,cvc}'",
+    ),
     ("input_proof.reject_details", "true", "(select reject_details from tidegate.kind where name = 'input_proof')"),
     (
         "public_decrypt.response_threshold",

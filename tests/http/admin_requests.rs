@@ -33,6 +33,10 @@ async fn requests_of_all_kinds_are_listed_by_filter_and_page_by_page() {
         ("queue=readiness", vec![&*checked]),
         ("state=queued&state=failure", vec![&*checked]),
         ("until=2020-01-01T00:00:00Z", vec![]),
+        ("cause=submitted&submitter=bob", vec![&*bob]),
+        ("executed=no", vec![]),
+        ("attempts=0&submitter=bob", vec![&*bob]),
+        ("attempts=1", vec![]),
         ("since=2020-01-01T00:00:00Z&queue=tx", vec![&*bob, &*ann]),
     ] {
         assert_eq!(ids(&api.get(&format!("/v1/admin/requests?{query}")).await), expected, "{query}");
@@ -56,6 +60,9 @@ async fn an_invalid_filter_is_refused() {
         ("?kind=direct&kind=direct", 400, "invalid_parameter"),
         ("?until=yesterday", 400, "invalid_parameter"),
         ("?limit=1001", 400, "invalid_parameter"),
+        ("?executed=maybe", 400, "invalid_parameter"),
+        ("?attempts=-1", 400, "invalid_parameter"),
+        ("?cause=%00", 400, "invalid_parameter"),
         ("?cursor=x", 400, "invalid_parameter"),
         ("?id=1", 400, "invalid_parameter"),
         ("/waiting?limit=0", 400, "invalid_parameter"),
@@ -78,6 +85,8 @@ async fn requests_are_cancelled_by_filter_batch_by_batch() {
 
     let dry = api.post(path, &json!({"submitter": "shop", "dry_run": true})).await;
     assert_eq!((&dry.body["cancelled"], &dry.body["next"]), (&json!(2), &Value::Null), "{dry:?}");
+    let named = api.post(path, &json!({"requests": dry.body["requests"], "dry_run": true})).await;
+    assert_eq!((&named.body["cancelled"], &named.body["next"]), (&json!(2), &Value::Null), "{named:?}");
     let first = api.post(path, &json!({"submitter": "shop", "limit": 1})).await;
     assert_eq!(first.body["cancelled"], 1, "{first:?}");
     let second = api.post(path, &json!({"submitter": "shop", "limit": 1, "cursor": first.body["next"]})).await;
@@ -92,6 +101,7 @@ async fn requests_are_cancelled_by_filter_batch_by_batch() {
         (json!({"dry_run": true}), 400, "invalid_request"),
         (json!({"states": ["completed"]}), 400, "invalid_request"),
         (json!({"kind": "direct", "limit": 0}), 400, "invalid_request"),
+        (json!({"requests": [1]}), 400, "invalid_body"),
         (json!({"kind": "nope"}), 404, "unknown_kind"),
         (json!({"queue": "nope"}), 404, "unknown_queue"),
         (json!({"states": ["lost"]}), 400, "invalid_body"),
@@ -114,6 +124,12 @@ async fn failed_requests_are_redriven_by_filter() {
 
     let none = api.post(path, &json!({"submitter": "shop", "may_repeat": true})).await;
     assert_eq!(none.body["requests"], json!([]), "{none:?}");
+    for narrowed in [json!({"states": ["timed_out"]}), json!({"requests": []})] {
+        assert_eq!(api.post(path, &narrowed).await.body["redriven"], 0, "{narrowed}");
+    }
+    let named = api.post(path, &json!({"requests": [failed], "states": ["failure"], "dry_run": true})).await;
+    assert_eq!(named.body["redriven"], 1, "{named:?}");
+    api.post(path, &json!({"states": ["queued"]})).await.assert_problem(400, "invalid_request");
     let listed = api.post(path, &dry).await;
     assert_eq!(listed.body["requests"], json!([{"job_id": failed, "redriven_as": null}]), "{listed:?}");
     let code = database.value("select error ->> 'code' from tidegate.request").await;

@@ -197,6 +197,10 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
                 ),
                 (
+                    "set hidden_paths = '{card,.number}'",
+                    "kind_hidden_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
                     "set set_paths = array['a,b']",
                     "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
                 ),

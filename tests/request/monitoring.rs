@@ -135,14 +135,14 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
 
     let kind = format!(
         "select date_trunc('second', minute - '{began}') || concat_ws(' ', '', completed, failed, timed_out, checks, sends, failed_sends,
-           retries, coalesce(p50_ms, -1), coalesce(p99_ms, -1))
+           retries, coalesce(p50_ms, -1), coalesce(p95_ms, -1), coalesce(p99_ms, -1))
          from tidegate.kind_history where kind = 'direct'"
     );
     let queue = format!(
         "select date_trunc('second', minute - '{began}') || concat_ws(' ', '', depth, drained)
          from tidegate.queue_history where queue = 'tx'"
     );
-    assert_eq!(database.column(&kind).await, ["00:00:00 4 1 0 0 0 0 0 -1 -1"]);
+    assert_eq!(database.column(&kind).await, ["00:00:00 4 1 0 0 0 0 0 -1 -1 -1"]);
     assert_eq!(database.column(&queue).await, ["00:00:00 4 0"]);
 
     move_clock(&database, began, "65 seconds").await;
@@ -150,7 +150,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     let sends = "select sum(calls) from tidegate.call_sample where kind = 'direct' and stage = 'tx'";
     let sends = database.number(sends).await;
     let noted = database.column(&kind).await;
-    assert_eq!(noted, [format!("00:00:00 4 1 0 0 {sends} 2 2 -1 -1")]);
+    assert_eq!(noted, [format!("00:00:00 4 1 0 0 {sends} 2 2 -1 -1 -1")]);
     assert_eq!(database.column(&queue).await, ["00:01:00 1 0", "00:00:00 4 4"]);
     // Again, when they are folded: the same, with the latencies; and no minute twice.
     for _ in 0..2 {
@@ -159,7 +159,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
             .await;
         let noted = database.column(&kind).await;
         assert!(noted[0].starts_with(&format!("00:00:00 4 1 0 0 {sends} 2 2 ")), "{noted:?}");
-        assert!(noted[0].ends_with(" 900"), "{noted:?}");
+        assert!(noted[0].ends_with(" 900 900"), "{noted:?}");
         assert_eq!(database.column(&queue).await, ["00:01:00 1 0", "00:00:00 4 4"]);
     }
 

@@ -45,7 +45,7 @@ fn spawn(database: &TestDatabase, arguments: &[&str]) -> Child {
 
 /// A worker with its own simulated downstream.
 fn simulate(database: &TestDatabase, name: &str, options: &[&str]) -> Child {
-    let arguments = ["simulate", "--name", name, "--lease", "1s", "--grace", "5s"];
+    let arguments = ["simulate", "--name", name, "--lease", "5s", "--grace", "5s"];
     spawn(database, &[&arguments, options].concat())
 }
 
@@ -140,7 +140,7 @@ impl Downstream {
     /// A worker that sends to it.
     fn worker(&self, database: &TestDatabase, name: &str) -> Child {
         let url = format!("{}/send/{{kind}}", self.address);
-        let arguments = "http --queue tx --answer envelope --lease 1s --concurrency 8".split(' ');
+        let arguments = "http --queue tx --answer envelope --lease 5s --concurrency 8".split(' ');
         let arguments: Vec<_> = arguments.chain(["--name", name, "--send-url", &url]).collect();
         spawn(database, &arguments)
     }

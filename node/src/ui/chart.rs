@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Duration, Utc};
 use maud::{Markup, html};
-use tidegate::internals::store::Minute;
 
-use super::format::{count, float, percent};
+use super::format::{count, float, percent, span};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 170.0;
@@ -15,10 +14,17 @@ const TOP: f64 = 10.0;
 /// The most steps that a chart has: a day has five minutes in each.
 const STEPS_MAX: i64 = 288;
 
-/// A line of a chart: its name, and which figure of the minutes it shows.
+/// A line of a chart: its name, and its figures with their times.
 pub(super) struct Line {
-    pub(super) name: &'static str,
-    pub(super) figure: fn(&Minute) -> Option<f64>,
+    name: &'static str,
+    figures: Vec<(DateTime<Utc>, f64)>,
+}
+
+impl Line {
+    /// A line of what has a figure.
+    pub(super) fn of(name: &'static str, figures: impl Iterator<Item = (DateTime<Utc>, Option<f64>)>) -> Self {
+        Self { name, figures: figures.filter_map(|(at, figure)| Some((at, figure?))).collect() }
+    }
 }
 
 /// A level that is drawn across a chart.
@@ -30,16 +36,12 @@ pub(super) struct Mark {
 /// Lines over time, each of the means of its figures.
 pub(super) fn lines(
     title: &str,
-    minutes: &[&Minute],
     (since, until): (DateTime<Utc>, DateTime<Utc>),
     lines: &[Line],
     marks: &[Mark],
     format: impl Fn(f64) -> String,
 ) -> Markup {
-    let length = (until - since).num_minutes().max(1);
-    let step = length.div_euclid(STEPS_MAX).max(1);
-    let steps: Vec<Step> =
-        (0..=length.div_euclid(step)).map(|place| Step::of(minutes, since, place, step, lines)).collect();
+    let steps = steps(since, until, lines);
     let values = steps.iter().flat_map(|step| step.figures.iter().flatten().copied());
     let highest = values.chain(marks.iter().map(|mark| mark.at)).fold(0.0, f64::max);
     let lowest = steps.iter().flat_map(|step| step.figures.iter().flatten().copied()).fold(0.0, f64::min);
@@ -91,20 +93,30 @@ struct Step {
     figures: Vec<Option<f64>>,
 }
 
-impl Step {
-    fn of(minutes: &[&Minute], since: DateTime<Utc>, place: i64, step: i64, lines: &[Line]) -> Self {
-        let at = since + Duration::minutes(place * step);
-        let until = at + Duration::minutes(step);
-        let within: Vec<_> = minutes.iter().filter(|minute| minute.minute >= at && minute.minute < until).collect();
-        let mean = |line: &Line| {
-            let values: Vec<_> = within.iter().filter_map(|minute| (line.figure)(minute)).collect();
-            #[expect(clippy::cast_precision_loss, reason = "a step has a few minutes")]
-            let count = values.len() as f64;
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / count)
-        };
-        Self { at, figures: lines.iter().map(mean).collect() }
+/// The steps of a chart, each with the means of the lines' figures.
+fn steps(since: DateTime<Utc>, until: DateTime<Utc>, lines: &[Line]) -> Vec<Step> {
+    let length = (until - since).num_minutes().max(1);
+    let step = Duration::minutes(length.div_euclid(STEPS_MAX).max(1));
+    let places = length.div_euclid(step.num_minutes());
+    let mut steps: Vec<_> = (0..=places)
+        .map(|place| Step { at: since + Duration::minutes(place * step.num_minutes()), figures: Vec::new() })
+        .collect();
+    for line in lines {
+        let mut sums = vec![(0.0, 0.0); steps.len()];
+        for (at, figure) in &line.figures {
+            let place = (*at - since).num_seconds().div_euclid(step.num_seconds());
+            if let Some(sum) = usize::try_from(place).ok().and_then(|place| sums.get_mut(place)) {
+                *sum = (sum.0 + figure, sum.1 + 1.0);
+            }
+        }
+        for (step, (sum, count)) in steps.iter_mut().zip(sums) {
+            step.figures.push((count > 0.0).then(|| sum / count));
+        }
     }
+    steps
+}
 
+impl Step {
     fn words(&self, lines: &[Line], format: &impl Fn(f64) -> String) -> String {
         let figures = lines
             .iter()
@@ -150,6 +162,27 @@ pub(super) fn depth(depth: i64, low: i32, high: i32) -> Markup {
             rect.bar x="0" y="6" width=(at(depth)) height="12" {}
             line.mark x1=(at(low.into())) x2=(at(low.into())) y1="1" y2="23" {}
             line.mark x1=(at(high.into())) x2=(at(high.into())) y1="1" y2="23" {}
+        }
+    }
+}
+
+/// When the answer to the next request is expected: from half to 90 % of answers, with the time that its caller is told, and how wrong
+/// such times were so far on either side of it. In seconds.
+pub(super) fn band(told: f64, half: Option<f64>, most: Option<f64>, error: Option<f64>) -> Markup {
+    let error = error.unwrap_or_default();
+    let end = [told + error, half.unwrap_or_default(), most.unwrap_or_default(), 1.0].into_iter().fold(0.0, f64::max);
+    let x = |seconds: f64| (seconds / end).clamp(0.0, 1.0) * 200.0;
+    let (from, until) = (half.unwrap_or(told), most.unwrap_or(told));
+    let expected = half
+        .zip(most)
+        .map_or_else(String::new, |(half, most)| format!("half within {}, 90 % within {}; ", span(half), span(most)));
+    html! {
+        svg.chart.band viewBox="0 0 200 20" role="img"
+            aria-label={ "come back in " (span(told)) "; " (expected) "past error ± " (span(error)) } {
+            rect.fill x="0" y="7" width="200" height="6" {}
+            rect.bar x=(x(from)) y="5" width=((x(until) - x(from)).max(2.0)) height="10" {}
+            line.error x1=(x(told - error)) x2=(x(told + error)) y1="10" y2="10" {}
+            line.told x1=(x(told)) x2=(x(told)) y1="0" y2="20" {}
         }
     }
 }

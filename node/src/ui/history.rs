@@ -41,11 +41,11 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
         (Some(name), _) => {
             let look = ui.looks.latest().await?;
             let queue = look.queues.iter().find(|queue| queue.queue == name).ok_or(Fault::NothingHere)?;
-            let minutes = ui.store.queue_minutes(range.0, Some(name)).await?;
+            let minutes = ui.store.queue_history(Some(name), range.0).await?;
             (format!("Queue {name}"), format!("queue={name}"), queue_charts(&minutes, queue, range))
         }
         (None, Some(name)) => {
-            let minutes = ui.store.kind_minutes(range.0, Some(name)).await?;
+            let minutes = ui.store.kind_history(Some(name), range.0).await?;
             (format!("Kind {name}"), format!("kind={name}"), kind_charts(&minutes, name, range))
         }
         (None, None) => return Err(Fault::NothingHere),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use chrono::{TimeDelta, Utc};
 use maud::html;
+use tidegate::internals::store::EtaMinute;
 
 use super::{
     chart::{self, Line, Mark},
@@ -21,13 +22,7 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
     let until = Utc::now();
     let range = (until - TimeDelta::hours(hours), until);
     let figures = ui.store.eta_figures().await?;
-    let minutes = ui.store.eta_minutes(range.0).await?;
-    let error = [
-        Line { name: "mean error, without its sign", figure: |minute| minute.first },
-        Line { name: "late (above 0) or early", figure: |minute| minute.second },
-    ];
-    let held = [Line { name: "answered within the stated 90 %", figure: |minute| minute.third }];
-    let polls = [Line { name: "polls until the end was answered", figure: |minute| minute.fourth }];
+    let minutes = ui.store.eta_history(range.0).await?;
     let right = [Mark { name: "right".to_owned(), at: 0.9 }];
     let body = html! {
         p.soft { "An error is the time of the answer less what the caller was told at the submission: above 0 the answer came later." }
@@ -35,7 +30,10 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
         @if figures.is_empty() { p.note { "There is no kind yet." } }
         @for kind in &figures {
             h2 { (kind.kind) " " (tag(&kind.eta, "")) }
-            @let own: Vec<_> = minutes.iter().filter(|minute| minute.name == kind.kind).collect();
+            @let line = |name, figure: fn(&EtaMinute) -> Option<f64>| {
+                let own = minutes.iter().filter(|minute| minute.kind == kind.kind);
+                Line::of(name, own.map(|minute| (minute.minute, figure(minute))))
+            };
             div.cards {
                 div.card {
                     h3 { "Of all requests so far" }
@@ -50,9 +48,15 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
                     }
                 }
                 div.card { h3 { "When answers came" } (chart::bins(&kind.error_bins)) }
-                (chart::lines("Error of ETAs", &own, range, &error, &[], span))
-                (chart::lines("Share within the 90 %", &own, range, &held, &right, percent))
-                (chart::lines("Polls a request", &own, range, &polls, &[], |polls| format!("{polls:.1}")))
+                @let error = [
+                    line("mean error, without its sign", |minute| minute.mean_abs_error_seconds),
+                    line("late (above 0) or early", |minute| minute.mean_error_seconds),
+                ];
+                (chart::lines("Error of ETAs", range, &error, &[], span))
+                @let held = [line("answered within the stated 90 %", |minute| minute.p90_held_share)];
+                (chart::lines("Share within the 90 %", range, &held, &right, percent))
+                @let polls = [line("polls until the end was answered", |minute| minute.polls_per_request)];
+                (chart::lines("Polls a request", range, &polls, &[], |polls| format!("{polls:.1}")))
             }
         }
     };

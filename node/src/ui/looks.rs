@@ -9,9 +9,9 @@ use tidegate::{
         error::StoreError,
         lock::lock,
         store::{
-            ConfigurationWarning, EstimatorOverview, EtaFigures, Gate, GateChange, KindOverview, MaintenanceOverview,
-            Minute, Quarantine, QueueOverview, Quote, RequestCount, SnapshotHolder, StageLevel, Store,
-            UnresolvedCounts, WebhookCounts, WorkerOverview,
+            ConfigurationWarning, EstimatorOverview, EtaFigures, Gate, GateChange, KindMinute, KindOverview,
+            MaintenanceOverview, Quarantine, QueueMinute, QueueOverview, Quote, RequestCount, SnapshotHolder,
+            StageLevel, Store, UnresolvedCounts, WebhookCounts, WorkerOverview,
         },
     },
     request::RequestId,
@@ -78,8 +78,8 @@ pub(super) struct Rest {
     pub(super) quotes: Vec<(String, Option<Quote>)>,
     /// When the first in each queue that waits is told to ask again.
     pub(super) first: Vec<(String, Option<u64>)>,
-    pub(super) of_queues: Vec<Minute>,
-    pub(super) of_kinds: Vec<Minute>,
+    pub(super) of_queues: Vec<QueueMinute>,
+    pub(super) of_kinds: Vec<KindMinute>,
 }
 
 /// The latest look, shared by all viewers of a node.
@@ -195,8 +195,8 @@ impl Looks {
             webhooks: store.webhook_counts().await?,
             holders: store.snapshot_holders().await?,
             flips: store.gate_history(None, 8, None).await?,
-            of_queues: store.queue_minutes(since, None).await?,
-            of_kinds: store.kind_minutes(since, None).await?,
+            of_queues: store.queue_history(None, since).await?,
+            of_kinds: store.kind_history(None, since).await?,
             kinds,
             quotes,
             first,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use chrono::Utc;
 use maud::{Markup, html};
-use tidegate::internals::store::{EtaFigures, Gate, Minute, QueueOverview, Quote, StageLevel, WorkerOverview};
+use tidegate::internals::store::{
+    EtaFigures, Gate, KindMinute, QueueMinute, QueueOverview, Quote, StageLevel, WorkerOverview,
+};
 
 use super::{
     alarms,
@@ -56,7 +58,7 @@ fn answers(look: &Look) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Table" { table {
             thead { tr {
                 th { "kind" } th.n { "first in line" } th.n { "before the next" } th.n { "the next is told" } th.n { "half within" }
-                th.n { "90 % within" } th.n { "past error" } th.n { "held the 90 %" } th.n { "polls" }
+                th.n { "90 % within" } th { span.soft { "from now, with the past error" } } th.n { "past error" } th.n { "held the 90 %" } th.n { "polls" }
             } }
             tbody {
                 @for (kind, quote) in &rest.quotes {
@@ -68,6 +70,7 @@ fn answers(look: &Look) -> Markup {
                         td { a href={ "/ui/requests?kind=" (kind) } { (kind) } @if overview.is_some_and(|known| known.paused) { " " (tag("paused", "warn")) } }
                         td.n { (or_none(first, seconds)) }
                         (told(*quote))
+                        td { (band(*quote, past)) }
                         (past_figures(past))
                     }
                 }
@@ -93,6 +96,18 @@ fn told(quote: Option<Quote>) -> Markup {
         },
         None => html! { td.n { (NONE) } td.n { "no nominal times" } td.n { (NONE) } td.n { (NONE) } },
     }
+}
+
+fn band(quote: Option<Quote>, past: Option<&EtaFigures>) -> Markup {
+    let Some(Quote::Accepted { eta, .. }) = quote else { return html! {} };
+    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let error = past.and_then(|past| past.mean_abs_error_seconds);
+    chart::band(
+        std::time::Duration::from_secs(eta.retry_after.as_secs()).as_secs_f64(),
+        seconds(eta.p50),
+        seconds(eta.p90),
+        error,
+    )
 }
 
 fn past_figures(past: Option<&EtaFigures>) -> Markup {
@@ -141,13 +156,14 @@ fn charts(look: &Look) -> Markup {
     let until = Utc::now();
     let range = (until - chrono::TimeDelta::hours(1), until);
     // Of what had nothing to do there are no charts.
-    let has_figures = |minutes: &[Minute], name: &str| minutes.iter().any(|minute| minute.name == name);
+    let has_queue = |name: &str| rest.of_queues.iter().any(|minute| minute.queue == name);
+    let has_kind = |name: &str| rest.of_kinds.iter().any(|minute| minute.kind == name);
     html! {
         div.cards {
-            @for queue in look.queues.iter().filter(|queue| has_figures(&rest.of_queues, &queue.queue)) {
+            @for queue in look.queues.iter().filter(|queue| has_queue(&queue.queue)) {
                 (queue_charts(&rest.of_queues, queue, range))
             }
-            @for kind in rest.kinds.iter().filter(|kind| has_figures(&rest.of_kinds, &kind.name)) {
+            @for kind in rest.kinds.iter().filter(|kind| has_kind(&kind.name)) {
                 (kind_charts(&rest.of_kinds, &kind.name, range))
             }
         }
@@ -159,35 +175,43 @@ fn charts(look: &Look) -> Markup {
 
 type Range = (chrono::DateTime<Utc>, chrono::DateTime<Utc>);
 
-pub(super) fn queue_charts(minutes: &[Minute], queue: &QueueOverview, range: Range) -> Markup {
-    let own: Vec<_> = minutes.iter().filter(|minute| minute.name == queue.queue).collect();
+pub(super) fn queue_charts(minutes: &[QueueMinute], queue: &QueueOverview, range: Range) -> Markup {
+    let line = |name, figure: fn(&QueueMinute) -> f64| {
+        let own = minutes.iter().filter(|minute| minute.queue == queue.queue);
+        Line::of(name, own.map(|minute| (minute.minute, Some(figure(minute)))))
+    };
     let marks = [
         Mark { name: "closes".to_owned(), at: queue.high_water.into() },
         Mark { name: "opens".to_owned(), at: queue.low_water.into() },
     ];
-    let depth = [Line { name: "depth", figure: |minute| minute.first }];
-    let left = [Line { name: "left", figure: |minute| minute.second }];
+    let depth = [line("depth", |minute| float(minute.depth))];
+    let left = [line("left", |minute| float(minute.drained) / 60.0)];
     let limit: Vec<_> =
         queue.per_seconds.map(|limit| Mark { name: "limit".to_owned(), at: limit }).into_iter().collect();
     html! {
-        (chart::lines(&format!("{}: depth", queue.queue), &own, range, &depth, &marks, |depth| format!("{depth:.0}")))
-        (chart::lines(&format!("{}: requests that left", queue.queue), &own, range, &left, &limit, rate))
+        (chart::lines(&format!("{}: depth", queue.queue), range, &depth, &marks, |depth| format!("{depth:.0}")))
+        (chart::lines(&format!("{}: requests that left", queue.queue), range, &left, &limit, rate))
     }
 }
 
-pub(super) fn kind_charts(minutes: &[Minute], kind: &str, range: Range) -> Markup {
-    let own: Vec<_> = minutes.iter().filter(|minute| minute.name == kind).collect();
+pub(super) fn kind_charts(minutes: &[KindMinute], kind: &str, range: Range) -> Markup {
+    let line = |name, figure: fn(&KindMinute) -> Option<f64>| {
+        let own = minutes.iter().filter(|minute| minute.kind == kind);
+        Line::of(name, own.map(|minute| (minute.minute, figure(minute))))
+    };
     let latency = [
-        Line { name: "half within", figure: |minute| minute.first },
-        Line { name: "99 % within", figure: |minute| minute.second },
+        line("half within", |minute| minute.p50_ms.map(f64::from)),
+        line("95 % within", |minute| minute.p95_ms.map(f64::from)),
+        line("99 % within", |minute| minute.p99_ms.map(f64::from)),
     ];
     let trouble = [
-        Line { name: "retries", figure: |minute| minute.third },
-        Line { name: "failed or timed out", figure: |minute| minute.fourth },
+        line("retries", |minute| Some(float(minute.retries))),
+        line("failed or timed out", |minute| Some(float(minute.failed + minute.timed_out))),
     ];
+    let whole = |number: f64| format!("{number:.0}");
     html! {
-        (chart::lines(&format!("{kind}: how long a send takes"), &own, range, &latency, &[], ms))
-        (chart::lines(&format!("{kind}: retries and failures a minute"), &own, range, &trouble, &[], |number| format!("{number:.0}")))
+        (chart::lines(&format!("{kind}: how long a send takes"), range, &latency, &[], ms))
+        (chart::lines(&format!("{kind}: retries and failures a minute"), range, &trouble, &[], whole))
     }
 }
 

@@ -169,12 +169,7 @@ pub(super) async fn content(
         return Err(Fault::Lacks("payload"));
     }
     let id = id_of(&id)?;
-    let found = match &*part {
-        "payload" => ui.store.request_payload(id, SHOWN).await?,
-        "response" => ui.store.request_response(id, SHOWN).await?,
-        _ => None,
-    };
-    let (text, length) = found.ok_or(Fault::NothingHere)?;
+    let (text, length) = ui.store.request_content(id, &part, SHOWN).await?.ok_or(Fault::NothingHere)?;
     tracing::info!(request = %id, viewer = viewer.name(), part, "an operator has read what a request contains");
     let title = format!("The {part} of {id}");
     let body = html! {

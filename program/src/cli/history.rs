@@ -12,7 +12,7 @@ use super::{
     table::{or_dash, table},
 };
 
-const KIND: &str = "minute  completed  failed  timed out  checks  sends  failed sends  retries  p50 ms  p99 ms";
+const KIND: &str = "minute  completed  failed  timed out  checks  sends  failed sends  retries  p50 ms  p95 ms  p99 ms";
 const QUEUE: &str = "minute  depth  drained";
 
 #[derive(Debug, Args)]
@@ -33,8 +33,8 @@ impl History {
         let connected = global.connect(1).await?;
         let (store, name) = (&connected.store, &*self.name);
         let since = self.since.at(store).await?;
-        let kind = store.kind_history(name, since).await?;
-        let queue = store.queue_history(name, since).await?;
+        let kind = store.kind_history(Some(name), since).await?;
+        let queue = store.queue_history(Some(name), since).await?;
         if connected.json {
             return print_json(&json!({ "kind": kind, "queue": queue }));
         }
@@ -60,7 +60,7 @@ impl History {
     }
 }
 
-fn kind_row(minute: &KindMinute) -> [String; 10] {
+fn kind_row(minute: &KindMinute) -> [String; 11] {
     [
         minute.minute.format("%Y-%m-%dT%H:%MZ").to_string(),
         minute.completed.to_string(),
@@ -71,6 +71,7 @@ fn kind_row(minute: &KindMinute) -> [String; 10] {
         minute.failed_sends.to_string(),
         minute.retries.to_string(),
         or_dash(minute.p50_ms),
+        or_dash(minute.p95_ms),
         or_dash(minute.p99_ms),
     ]
 }

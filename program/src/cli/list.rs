@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tidegate::{
     internals::store::{ListedRequest, PageQuery, Store},
-    request::Status,
+    request::{Executed, Status},
 };
 use uuid::Uuid;
 
@@ -22,8 +22,19 @@ use super::{
 pub(super) struct List {
     #[command(flatten)]
     filter: Filter,
+    /// Only those whose last transition has this cause, or whose error this code
+    #[arg(long)]
+    cause: Option<String>,
+    /// Only those of which this is known: yes, no or unknown
+    #[arg(long, value_name = "KNOWN")]
+    executed: Option<Executed>,
+    /// Only those with at least as many sends
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    attempts: Option<i32>,
     /// The requests that a worker could take now, those that have waited longest first
-    #[arg(long, conflicts_with_all = ["kind", "statuses", "submitter", "since", "older_than", "cursor"])]
+    #[arg(long, conflicts_with_all = [
+        "kind", "statuses", "submitter", "since", "older_than", "cause", "executed", "attempts", "cursor",
+    ])]
     waiting: bool,
     /// This many at most
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..=100_000))]
@@ -86,7 +97,13 @@ impl List {
             return waiting(&connected, self.filter.queue.as_deref(), self.limit).await;
         }
         let mut query = self.filter.page(&connected.store).await?;
-        query.before = self.cursor;
+        query = PageQuery {
+            cause: self.cause,
+            executed: self.executed,
+            attempts: self.attempts,
+            before: self.cursor,
+            ..query
+        };
         let mut requests = Vec::new();
         let wanted = usize::try_from(self.limit)?;
         // A page reads a limited number of requests, so it may be short and not be the last.

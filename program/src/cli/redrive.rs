@@ -4,9 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use tidegate::internals::{
-    recovery::next_batch,
-    store::{Redrive as Step, Store},
+use tidegate::{
+    internals::{
+        recovery::next_batch,
+        store::{Redrive as Step, Store},
+    },
+    request::{RequestId, Status},
 };
 use uuid::Uuid;
 
@@ -23,9 +26,15 @@ use super::{
                   more), 1 error."
 )]
 pub(super) struct Redrive {
+    /// Only these requests, those that were cancelled too
+    #[arg(value_name = "JOB_ID", conflicts_with = "limit")]
+    ids: Vec<RequestId>,
     /// Only this kind
     #[arg(long)]
     kind: Option<String>,
+    /// Only requests in this state: failure or timed_out
+    #[arg(long = "state", value_name = "STATE")]
+    statuses: Vec<Status>,
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
     #[arg(long, value_parser = Since::parse)]
     since: Option<Since>,
@@ -60,6 +69,8 @@ struct Summary {
     retry_after_seconds: Option<i32>,
     requests: Vec<Redriven>,
     unfit: Vec<Unfit>,
+    /// Those that were named and are none of these.
+    left: Vec<Uuid>,
 }
 
 /// An old request, and the new one; none of a dry run.
@@ -83,6 +94,7 @@ impl Redrive {
         let connected = global.connect(1).await?;
         let store = &connected.store;
         let mut summary = Summary { dry_run: self.dry_run, ..Summary::default() };
+        let ids: Vec<_> = self.ids.iter().map(|id| id.0).collect();
         let step = Step {
             batch: self.batch,
             dry_run: self.dry_run,
@@ -92,17 +104,20 @@ impl Redrive {
             may_repeat: self.may_repeat,
             submitter: self.submitter.as_deref(),
             until: Since::resolve(self.until, store).await?,
-            requests: None,
-            statuses: &[],
+            requests: (!ids.is_empty()).then_some(&ids),
+            statuses: &self.statuses,
         };
 
         let result = self.batches(store, step, &mut summary).await;
+        let done = |id: &Uuid| summary.requests.iter().any(|request| request.job_id == *id);
+        let unfit = |id: &Uuid| summary.unfit.iter().any(|request| request.job_id == *id);
+        summary.left = ids.iter().copied().filter(|id| !done(id) && !unfit(id)).collect();
         // Also after an error: requests that were submitted before it stay submitted.
         if result.is_ok() || summary.redriven > 0 {
             connected.print(&summary, print)?;
         }
         result?;
-        Ok(exit_code(summary.refused == 0 && summary.unfit.is_empty()))
+        Ok(exit_code(summary.refused == 0 && summary.unfit.is_empty() && summary.left.is_empty()))
     }
 
     /// One bounded batch a transaction.
@@ -142,5 +157,10 @@ fn print(summary: &Summary) {
     if summary.refused > 0 {
         let (refused, seconds) = (summary.refused, summary.retry_after_seconds.unwrap_or_default());
         outln!("the gates refuse {refused}: run it again in {seconds} s for these and the rest");
+    } else if !summary.left.is_empty() {
+        outln!(
+            "{} stay as they are: live, answered, redriven before, or perhaps executed (then --may-repeat)",
+            summary.left.len()
+        );
     }
 }

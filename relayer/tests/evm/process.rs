@@ -148,7 +148,7 @@ async fn work(pool: PgPool, chain: Chain, signers: Vec<Arc<dyn Signer>>, contrac
     let stages = Stages::new().transact("direct", Count { sender, contract });
     // Two fill a wallet, but one that is lost at a failpoint takes few requests with it.
     let places = if env::var_os(FAILPOINT).is_some() { 16 } else { 32 };
-    let worker = Tidegate::from_pool(pool).worker(stages).lease(Duration::from_secs(1)).concurrency(places);
+    let worker = Tidegate::from_pool(pool).worker(stages).lease(Duration::from_secs(5)).concurrency(places);
     let _running = worker.start().await.unwrap();
     std::future::pending::<()>().await;
 }

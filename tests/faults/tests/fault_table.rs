@@ -174,7 +174,7 @@ async fn worker(url: &str, downstream: &str) -> Child {
             "--queue",
             "tx",
             "--lease",
-            "1s",
+            "5s",
             "--metrics-listen",
             "127.0.0.1:0",
             "--answer",

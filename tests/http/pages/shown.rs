@@ -160,3 +160,27 @@ fn query(pairs: &[(&str, &str)]) -> String {
     let url = reqwest::Url::parse_with_params("http://host/", pairs).unwrap();
     url.query().unwrap().to_owned()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_kind_hides_is_not_shown() {
+    let database = TestDatabase::unlimited().await;
+    database.execute("select tidegate.config_set('direct.hidden_paths', 'card.number,items.name,whole')").await;
+    let api = pages(&database, PageOptions::default()).await;
+    let browser = Browser::of(&api);
+    let payload = r#"{"card": {"number": 4711, "until": "2030"}, "items": [{"name": "a", "count": 2}, [{"name": "b"}], "name"],
+        "whole": ["secret"], "number": 5}"#;
+    let id = database.value(&format!("select id from tidegate.submit('direct', '{payload}')")).await;
+    let page = browser.get(&format!("/ui/requests/{id}/payload")).await;
+    for words in ["4711", "secret", "&quot;a&quot;", "&quot;b&quot;"] {
+        assert!(!page.html.contains(words), "{words}: {}", page.html);
+    }
+    for words in ["(hidden)", "2030", "&quot;count&quot;: 2", "&quot;number&quot;: 5", "&quot;name&quot;]"] {
+        page.says(words);
+    }
+    assert_eq!(browser.get(&format!("/ui/requests/{id}/response")).await.status, 404, "it has none");
+    // One that is no object, and one without such members.
+    for payload in ["7", "{\"card\": 7}", "null"] {
+        let id = database.value(&format!("select id from tidegate.submit('direct', '{payload}')")).await;
+        assert_eq!(browser.get(&format!("/ui/requests/{id}/payload")).await.status, 200, "{payload}");
+    }
+}

@@ -52,6 +52,10 @@ pub(super) struct Cancellation {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
     until: Option<DateTime<Utc>>,
+    /// Only these, 1000 at most; then `states` alone narrows them, and one call does it.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, max_items = 1000)]
+    requests: Option<Vec<Uuid>>,
     /// How many at most: 100 unless given.
     #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 1, maximum = 1000, default = 100)]
@@ -108,7 +112,7 @@ pub(super) async fn cancel_requests(
         limit: asked.limit.unwrap_or(BATCH),
         ..PageQuery::default()
     };
-    let done = store.cancel_requests(&query, None, asked.dry_run).await?;
+    let done = store.cancel_requests(&query, asked.requests.as_deref(), asked.dry_run).await?;
     let ended = usize::try_from(done.cancelled).unwrap_or_default();
     for &id in done.ids.iter().take(ended).filter(|_| !asked.dry_run) {
         api.moved(RequestId(id), Status::Failure);
@@ -145,6 +149,13 @@ pub(super) struct Redrives {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, example = "deadline_exceeded")]
     code: Option<String>,
+    /// Only those in this state: `failure` or `timed_out`; both unless given.
+    #[serde(default)]
+    states: Vec<Status>,
+    /// Only these, those that were cancelled too.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, max_items = 10_000)]
+    requests: Option<Vec<Uuid>>,
     /// Also requests that were, or may have been, executed: their effects may be repeated.
     #[serde(default)]
     may_repeat: bool,
@@ -220,8 +231,8 @@ pub(super) async fn redrive_requests(
         may_repeat: asked.may_repeat,
         submitter: asked.submitter.as_deref(),
         until: asked.until,
-        requests: None,
-        statuses: &[],
+        requests: asked.requests.as_deref(),
+        statuses: &asked.states,
     };
     let done = store.redrive(&step, asked.cursor).await?;
     let mut new_ids = done.new_ids.into_iter();

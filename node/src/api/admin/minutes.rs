@@ -70,7 +70,7 @@ pub(super) async fn kind_history(
     KindName { kind }: KindName,
     query: Minutes,
 ) -> Answer<KindHistory> {
-    let minutes = api.store.kind_history(&kind, query.since(&api.store).await?).await?;
+    let minutes = api.store.kind_history(Some(&kind), query.since(&api.store).await?).await?;
     if minutes.is_empty() && api.store.kinds(Some(&kind)).await?.is_empty() {
         return Err(UNKNOWN_KIND.because(format!("there is no kind \"{kind}\"")));
     }
@@ -99,7 +99,7 @@ pub(super) async fn queue_history(
     query: Minutes,
 ) -> Answer<QueueHistory> {
     let since = query.since(&api.store).await?;
-    let minutes = api.store.queue_history(&path.queue, since).await?;
+    let minutes = api.store.queue_history(Some(&path.queue), since).await?;
     // Each queue has a gate.
     if minutes.is_empty() && api.store.gates(Some(&path.gate())).await?.is_empty() {
         return Err(path.unknown());

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate::{
     internals::store::{ListedRequest, Page, PageQuery, WaitingRequest},
-    request::Status,
+    request::{Executed, Status},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -20,7 +20,10 @@ use super::{Answer, PAGE, PAGE_MAX, read_query};
 use crate::api::{
     context::Api,
     list::{LIMIT_DEFAULT, read_page_parameter, read_time},
-    openapi::refusals::{Call, OfKind, OfQueue, Refusals, WithQuery},
+    openapi::{
+        refusals::{Call, OfKind, OfQueue, Refusals, WithQuery},
+        schemas,
+    },
     problem::{INVALID_PARAMETER, Problem},
 };
 
@@ -47,6 +50,15 @@ pub(super) struct RequestsQuery {
     /// Only requests submitted before this time.
     #[param(nullable = false, example = "2030-01-31T12:00:00Z")]
     until: Option<DateTime<Utc>>,
+    /// Only those whose last transition has this cause, or whose error this code.
+    #[param(nullable = false, example = "deadline_exceeded")]
+    cause: Option<String>,
+    /// Only those of which this is known.
+    #[param(required = false, schema_with = schemas::executed)]
+    executed: Option<Executed>,
+    /// Only those with at least as many sends.
+    #[param(nullable = false, minimum = 0)]
+    attempts: Option<i32>,
     /// Where to go on: `next` of the page before.
     #[param(nullable = false, pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
@@ -71,15 +83,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
             if value.contains('\0') {
                 return Err(INVALID_PARAMETER.because(format!("{name} is text")));
             }
+            let expected = |form: &str| INVALID_PARAMETER.because(format!("{name} has to be {form}"));
             match name.as_str() {
                 "kind" => page.kind = Some(value.clone()),
                 "submitter" => page.submitter = Some(value.clone()),
                 "queue" => page.queue = Some(value.clone()),
                 "until" => page.until = Some(read_time(name, value)?),
+                "cause" => page.cause = Some(value.clone()),
+                "executed" => page.executed = Some(value.parse().map_err(|_| expected("yes, no or unknown"))?),
+                "attempts" => {
+                    let attempts = value.parse().ok().filter(|attempts| *attempts >= 0);
+                    page.attempts = Some(attempts.ok_or_else(|| expected("a number from 0"))?);
+                }
                 _ if read_page_parameter(&mut page, name, value)? => {}
                 _ => {
                     return Err(INVALID_PARAMETER.because(
-                        "a list takes kind, state, submitter, queue, since, until, cursor and limit, nothing else",
+                        "a list takes kind, state, submitter, queue, since, until, cause, executed, attempts, cursor and \
+                         limit, nothing else",
                     ));
                 }
             }
