@@ -8,6 +8,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 # Many tests wait for leases and deadlines, so more tests than cores keep the cores busy.
 export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
+# Tests that are several processes each.
+FEW := $(shell echo $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)))
 
 .PHONY: help
 help: ## List the commands
@@ -73,7 +75,7 @@ test: setup-tests ## Run the tests, random campaigns in their short form: four m
 	  >"$$others" 2>&1 & \
 	TIDEGATE_TEST_OWNER=$(OWNER) cargo test $(PACKAGES) --test it -- $(SKIPPED) 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
 	wait $$!; failed=$$((failed | $$?)); cat "$$others"; \
-	$(if $(AFTERWARDS),cargo test $(PACKAGES) --no-fail-fast $(AFTERWARDS) 2>&1 | tee -a "$$others"; \
+	$(if $(AFTERWARDS),RUST_TEST_THREADS=$(FEW) cargo test $(PACKAGES) --no-fail-fast $(AFTERWARDS) 2>&1 | tee -a "$$others"; \
 	failed=$$((failed | PIPESTATUS[0]));) \
 	tests/summary "$$it" "$$others" || failed=1; exit $$failed
 
@@ -262,7 +264,7 @@ ci: PACKAGES = --workspace
 ci: AFTERWARDS = --test fhevm_http --test fhevm --test evm
 ci: SKIPPED =
 ci: export CARGO_INCREMENTAL = 0
-ci: fhevm-assets lint test ## Run lint and every test in its short form, those of test-fhevm too, as CI does
+ci: fhevm-assets lint test test-ui ## Run lint and every test in its short form, with test-fhevm and test-ui, as CI does
 
 .PHONY: nightly
 nightly: test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes

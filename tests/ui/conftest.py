@@ -6,7 +6,7 @@ import shutil
 import sys
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "clients"))
@@ -15,6 +15,10 @@ from fleet import Fleet  # noqa: E402
 
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute()
 SCREENSHOTS = TARGET / "ui" / "screenshots"
+
+# How long a page may take, beside other work on few cores: milliseconds.
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 # Nothing but the pages is fetched.
 QUIET = [
@@ -66,6 +70,7 @@ def view(browser, fleet):
 
     def make(width=1280, height=900, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         return Watched(context.new_page(), fleet.api)
 

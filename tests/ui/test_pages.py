@@ -71,20 +71,20 @@ def test_a_gate_closes_and_opens_before_the_viewers_eyes_unless_paused(fleet, vi
     card = seen.page.locator("#queues .card", has_text="tx").first
     expect(seen.page.locator("#live")).to_have_text("Live: pause")
     fleet.tidegate("gate", "close", "tx")
-    expect(card).to_contain_text("gate closed", timeout=40000)
+    expect(card).to_contain_text("gate closed")
     expect(seen.page.locator("#alarms")).to_contain_text("The gate of tx is closed by hand")
     seen.page.locator("#live").click()
     expect(seen.page.locator("#live")).to_have_attribute("aria-pressed", "true")
     fleet.tidegate("gate", "release", "tx")
     other = view()
     other.go("/ui")
-    expect(other.page.locator("#queues .card", has_text="tx").first).to_contain_text("gate open", timeout=40000)
+    expect(other.page.locator("#queues .card", has_text="tx").first).to_contain_text("gate open")
     expect(card).to_contain_text("gate closed")
     seen.page.reload()
     expect(seen.page.locator("#live")).to_have_text("Paused: go on")
     fleet.tidegate("pause", "tx")
     seen.page.locator("#live").click()
-    expect(card).to_contain_text("paused", timeout=40000)
+    expect(card).to_contain_text("paused")
     fleet.tidegate("resume", "tx")
     assert not seen.problems, seen.problems
 
@@ -107,8 +107,8 @@ def test_acts_on_requests_have_their_effects(fleet, view):
     for id in ids[1:3]:
         seen.page.get_by_label(f"Choose {id}").check()
     seen.page.get_by_role("button", name="Cancel the chosen").click()
-    seen.page.get_by_role("button", name=re.compile("Cancel 2")).click(timeout=40000)
-    expect(seen.page.get_by_text("Ended.")).to_be_visible(timeout=40000)
+    seen.page.get_by_role("button", name=re.compile("Cancel 2")).click()
+    expect(seen.page.get_by_text("Ended.")).to_be_visible()
     for id in ids[1:3]:
         assert "cancelled" in fleet.tidegate("get", id, "--json")
     assert "processing" in fleet.tidegate("get", ids[3], "--json")
@@ -153,11 +153,11 @@ def test_gates_workers_and_the_doctor_can_be_used(fleet, view):
 
     seen.go("/ui/doctor")
     seen.page.get_by_role("button", name="Search for violations").click()
-    expect(seen.page.get_by_text(re.compile("invariants hold|No violation was found"))).to_be_visible(timeout=60000)
+    expect(seen.page.get_by_text(re.compile("invariants hold|No violation was found"))).to_be_visible()
     seen.page.get_by_role("button", name="Recover: only count").click()
-    expect(seen.page.get_by_text("Only counted")).to_be_visible(timeout=60000)
+    expect(seen.page.get_by_text("Only counted")).to_be_visible()
     seen.page.get_by_role("button", name="Recover", exact=True).click()
-    expect(seen.page.get_by_text(re.compile("^Recovered"))).to_be_visible(timeout=60000)
+    expect(seen.page.get_by_text(re.compile("^Recovered"))).to_be_visible()
     expect(seen.page.get_by_role("cell", name="anyone on this machine")).not_to_have_count(0)
     assert not seen.problems, seen.problems
 
