@@ -156,6 +156,7 @@ mod respond {
     pub mod asks;
     pub mod failures;
     pub mod inbox;
+    pub mod many;
     pub mod references;
     pub mod responses;
     pub mod shares;

@@ -10,6 +10,7 @@ pub(crate) mod options;
 pub(crate) mod origin;
 pub(crate) mod outlooks;
 pub(crate) mod places;
+pub(crate) mod responder;
 mod statistics;
 pub(crate) mod streams;
 

@@ -2,6 +2,11 @@
 select request_id, req_status::text as status, outcome
 from tidegate.respond($1, id => $2, reference => $3, part => $4, accept => $5);
 
+-- respond_many: $1 responses, $2 request ids, $3 references, $4 parts, $5 accepts, $6 milliseconds to wait for a lock,
+-- or null
+select request_id, req_status::text as status, outcome, refusal
+from tidegate.respond_many($1, $2, $3, $4, $5, $6);
+
 -- fail_receipt: $1 id or null, $2 reference or null, $3 error; the request that has failed
 select r.id
 from (

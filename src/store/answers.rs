@@ -1,7 +1,9 @@
 //! The downstream's responses, and ends by hand.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, PgConnection};
+use sqlx::{FromRow, PgConnection, types::Json};
 use uuid::Uuid;
 
 use super::{PageQuery, Store};
@@ -44,6 +46,25 @@ pub struct Responded {
     pub status: Option<Status>,
     /// `completed`, `rejected`, `stored`, `duplicate`, `early` or `late`.
     pub outcome: String,
+}
+
+/// A row of `respond_many`.
+#[derive(FromRow)]
+struct OneOfMany {
+    #[sqlx(flatten)]
+    responded: Responded,
+    refusal: Option<String>,
+}
+
+impl OneOfMany {
+    fn into_result(self) -> Result<Responded> {
+        let request = self.responded.id.map(|id| id.to_string()).unwrap_or_default();
+        match self.responded.outcome.as_str() {
+            "unknown" => Err(StoreError::UnknownRequest(format!("there is no request {request}"))),
+            "misfit" => Err(StoreError::Misuse(format!("request {request}: {}", self.refusal.unwrap_or_default()))),
+            _ => Ok(self.responded),
+        }
+    }
 }
 
 /// The outcome of a cancellation.
@@ -92,6 +113,33 @@ impl Store {
     /// Unknown request id, a response that does not fit the request's flow, a database error.
     pub async fn respond(&self, response: &Response) -> Result<Responded> {
         self.respond_within(None, response).await
+    }
+
+    /// Stores several responses, 1000 at most: `tidegate.respond_many`. Each has a result of its own, in their order. It
+    /// waits for a lock as long as `lock_patience` allows.
+    ///
+    /// # Errors
+    ///
+    /// A database error, which is one for all; a lock was waited for too long (SQLSTATE 55P03). Of a single response: unknown request id, or it does not fit the request's
+    /// flow.
+    pub async fn respond_many(
+        &self,
+        responses: &[Response],
+        lock_patience: Option<Duration>,
+    ) -> Result<Vec<Result<Responded>>> {
+        fn each<T>(responses: &[Response], member: fn(&Response) -> Option<T>) -> Option<Vec<Option<T>>> {
+            let members: Vec<_> = responses.iter().map(member).collect();
+            members.iter().any(Option::is_some).then_some(members)
+        }
+        let patience_ms = lock_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+        let contents: Vec<_> = responses.iter().map(|response| Json(&response.response)).collect();
+        let ids = each(responses, |response| response.id.map(|id| id.0));
+        let references = each(responses, |response| response.reference.clone());
+        let parts = each(responses, |response| response.part.clone());
+        let accepts = each(responses, |response| response.accept);
+        let results: Vec<OneOfMany> =
+            run!(self, fetch_all query_as "respond_many"(contents, ids, references, parts, accepts, patience_ms))?;
+        Ok(results.into_iter().map(OneOfMany::into_result).collect())
     }
 
     /// [`respond`](Self::respond) in a transaction of the caller's, if there is one.

@@ -141,10 +141,10 @@ pub(super) async fn respond_to_job(
 }
 
 async fn store(api: &Api, response: Response) -> Result<HttpResponse, Problem> {
-    let responded = api.store.respond(&response).await.map_err(|error| match error {
+    let responded = api.node.responder.respond(response).await.map_err(|error| match &*error {
         // The request exists, so the response does not fit it.
-        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
-        error => error.into(),
+        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail.clone()),
+        error => Problem::from(error),
     })?;
     if let (Some(id), Some(status), "completed" | "rejected") =
         (responded.id, responded.status, responded.outcome.as_str())

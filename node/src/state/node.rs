@@ -24,6 +24,7 @@ use super::{
     node_options::{Keys, NodeOptions},
     outlooks::Outlooks,
     places::{Permit, Places},
+    responder::Responder,
 };
 
 /// Connections for operators, API keys, gates, readiness and metrics, so that repairing an overloaded node does not
@@ -44,6 +45,7 @@ pub struct Node {
     pub(crate) access: Access,
     pub(crate) places: Places,
     pub(crate) submitter: Submitter,
+    pub(crate) responder: Responder,
     pub(crate) metrics: Arc<NodeMetrics>,
     /// Reads the outlooks of requests for polls, for replays, and for callers that have waited.
     pub(crate) outlooks: Outlooks,
@@ -75,6 +77,7 @@ impl Node {
             announcer: Announcer::new(store.clone()),
             access: Access::new(operators.clone(), options.keys != Keys::OnceCreated),
             submitter: Submitter::new(store.clone(), gates.clone(), patience, metrics.group_sizes()),
+            responder: Responder::new(store.clone(), patience),
             // Polls share statements on a quarter of the connections; with the lookups they leave a quarter to
             // submissions.
             outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),

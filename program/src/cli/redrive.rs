@@ -32,7 +32,7 @@ pub(super) struct Redrive {
     /// Only this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only requests in this state: failure or timed_out
+    /// Only requests in this state: `failure` or `timed_out`
     #[arg(long = "state", value_name = "STATE")]
     statuses: Vec<Status>,
     /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
