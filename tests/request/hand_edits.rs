@@ -218,7 +218,7 @@ async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
            and (u.part ~ '^[^;]*;[^;]*update tidegate\\.request as r\\s+set\\s[^;]*previous_status = r\\.req_status[^;]*;') = {named}
          group by p.proname order by 1";
     let named = column(&mut session, &updates.replace("{named}", "true")).await;
-    assert_eq!(named, ["apply_response 1", "claim_readiness 1", "claim_tx 1", "settle_passed 1", "settle_receipt 2"]);
+    assert_eq!(named, ["answer_requests 1", "claim_readiness 1", "claim_tx 1", "settle_passed 1", "settle_receipt 2"]);
     let others = column(&mut session, &updates.replace("{named}", "false")).await;
     assert_eq!(others, Vec::<String>::new());
 }
