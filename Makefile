@@ -8,8 +8,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 # Many tests wait for leases and deadlines, so more tests than cores keep the cores busy.
 export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
-# Tests that are several processes each.
-FEW := $(shell echo $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)))
+# Tests that are several processes each compute rather than wait.
+FEW := $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: help
 help: ## List the commands
@@ -268,6 +268,5 @@ ci: fhevm-assets lint test test-ui ## Run lint and every test in its short form,
 
 .PHONY: nightly
 nightly: test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
-	@# In their long form these compute rather than wait.
-	TIDEGATE_TESTS=long RUST_TEST_THREADS="$$(getconf _NPROCESSORS_ONLN)" $(MAKE) test-fhevm
+	TIDEGATE_TESTS=long RUST_TEST_THREADS=$(FEW) $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m
