@@ -152,7 +152,7 @@ test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidega
 .PHONY: test-ui
 test-ui: setup ## Look at the pages for operators in a real browser, and use them (T=gate for some of the tests)
 	tests/ui/prepare
-	cargo build -p tidegate-cli -p tidegate-workers --bins
+	cargo build $(PACKAGES) --bins
 	PYTHONDONTWRITEBYTECODE=1 "$(abspath $(TARGET))/ui/venv/bin/python" -m pytest -p no:cacheprovider --quiet \
 	  $(if $(T),-k "$(T)") tests/ui
 

@@ -192,6 +192,12 @@ def test_sessions_scopes_tabs_and_expiry(fleet, view, lived):
 
     seen = view()
     seen.go("/ui/gates")
+    # A node learns within seconds that there are keys now.
+    for _ in range(300):
+        if "/ui/sign-in" in seen.page.url:
+            break
+        seen.page.wait_for_timeout(200)
+        seen.go("/ui/gates")
     expect(seen.page).to_have_url(re.compile("/ui/sign-in"))
     seen.sign_in("tg_wrong")
     expect(seen.page.get_by_role("alert")).to_contain_text("this is no API key")
