@@ -90,8 +90,9 @@ async fn fill(bench: &Bench, ended: usize, live: usize) {
         sqlx::raw_sql(&sql).execute(&mut *session).await.unwrap();
     }
     bench.submit(live).await;
-    sqlx::raw_sql("vacuum analyze tidegate.request; vacuum analyze pgmq.q_tx").execute(&mut *session).await.unwrap();
-    sqlx::raw_sql("select tidegate.recover_counts()").execute(&mut *session).await.unwrap();
+    for sql in ["vacuum analyze tidegate.request", "vacuum analyze pgmq.q_tx", "select tidegate.recover_counts()"] {
+        sqlx::query(sql).execute(&mut *session).await.unwrap();
+    }
 }
 
 async fn page(client: &Client, url: &str) -> String {
