@@ -40,8 +40,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::support::TestDatabase;
 
-/// How long a request may take to its end, beside other tests on few cores.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a request may take to its end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a scene is like.
 pub struct Options {

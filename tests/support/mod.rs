@@ -289,14 +289,13 @@ pub fn raw(value: &Value) -> JsonText {
     JsonText::of(value).unwrap()
 }
 
-/// Waits until a condition holds, checking it every few milliseconds; panics after two minutes: a busy machine
-/// takes its time.
+/// Waits until a condition holds, checking it every few milliseconds; panics after half a minute.
 pub async fn eventually<F, Fut>(what: &str, mut holds: F)
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = bool>,
 {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while !holds().await {
         assert!(tokio::time::Instant::now() < deadline, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

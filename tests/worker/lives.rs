@@ -202,13 +202,13 @@ impl Transact for Gated {
 async fn a_lease_is_prolonged_while_its_call_runs() {
     let database = TestDatabase::unlimited().await;
     let gated = Gated::default();
-    let options = WorkerOptions { lease: Duration::from_secs(5), ..options() };
+    let options = WorkerOptions { lease: Duration::from_secs(3), ..options() };
     let running = Running::start(&database.store, all_stages().transact("direct", gated.clone()), options);
     let id = database.submit("direct").await;
     eventually("the send begins", || async { gated.begun.load(Ordering::SeqCst) == 1 }).await;
 
-    eventually("the lease is prolonged", || async {
-        database.number("select count(*) from tidegate.claim where until > claimed_at + interval '6 s'").await == 1
+    eventually("the lease is prolonged three times its length", || async {
+        database.number("select count(*) from tidegate.claim where until > claimed_at + interval '9 s'").await == 1
     })
     .await;
     gated.go.notify_one();

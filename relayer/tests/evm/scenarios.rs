@@ -53,11 +53,6 @@ fn fleet(scene: &Scene, endpoints: &[&Url]) -> [Process; 4] {
     [Role::Keep, Role::Keep, Role::Work, Role::Work].map(|role| process(scene, role, endpoints, None))
 }
 
-/// How many seconds 99 of 100 requests may take. In the short form other tests and builds may run on the same cores.
-fn prompt() -> f64 {
-    campaign(60.0, 15.0)
-}
-
 /// Submits requests.
 async fn submit(scene: &Scene, count: i32) {
     sqlx::query("select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]))")
@@ -161,7 +156,7 @@ async fn transactions_that_an_endpoint_swallows_are_sent_again() {
     let p99 = p99(&scene).await;
     let (swallowed, sends) = (scene.proxy.faults(), scene.proxy.calls(SEND));
     println!("S7: {swallowed} of {sends} sends swallowed, p99 {p99:.1} s");
-    assert!(swallowed > 0 && p99 <= prompt(), "{p99}");
+    assert!(swallowed > 0 && p99 <= 15.0, "{p99}");
 }
 
 /// S7, one of two endpoints, and all that it gets.
@@ -174,7 +169,7 @@ async fn an_endpoint_that_takes_everything_and_forwards_nothing_stops_nothing() 
     assert_complete(&scene).await;
     let p99 = p99(&scene).await;
     println!("S7: all of {} sends swallowed, p99 {p99:.1} s", scene.proxy.faults());
-    assert!(p99 <= prompt(), "{p99}");
+    assert!(p99 <= 15.0, "{p99}");
 }
 
 /// The figure of a take-over, after SIGKILL.
@@ -211,7 +206,7 @@ async fn a_killed_keeper_is_replaced_within_ten_seconds() {
         holder = heir;
     }
     println!("take-over of a keeper: {:.1} s at most", longest.as_secs_f64());
-    assert!(longest <= Duration::from_secs(campaign(60, 10)), "{longest:?}");
+    assert!(longest <= Duration::from_secs(10), "{longest:?}");
     scene.assert_sound().await;
 }
 
