@@ -123,14 +123,14 @@ fuzz-fhevm: setup ## Run an API fuzzer against a node of the fhEVM relayer (MAX_
 
 .PHONY: test-long
 test-long: setup-tests ## Run every test, random campaigns in their long form, with two runs of the fault suite
-	TIDEGATE_TESTS=long cargo test
+	TIDEGATE_TESTS=long cargo test --no-fail-fast
 
 .PHONY: test-owner
 test-owner: setup-tests ## Run the integration tests with an owner of the database who is no superuser
 	TIDEGATE_TEST_OWNER=plain cargo test -p tidegate-cli --test it
 
 .PHONY: mutants
-mutants: setup ## Check that the agreement test finds each of twenty-two wrong SQL functions
+mutants: setup ## Check that the agreement test finds each of twenty-five wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate-cli --test it -- agreement::mutants --nocapture
 
 .PHONY: model
@@ -250,6 +250,12 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 	cargo bench --bench recovery
 	cargo bench --bench traces
 	cargo bench --bench pages
+
+.PHONY: instructions
+instructions: setup ## Count the instructions of each call of the database, and compare with the budget in docs/benchmarks.md (UPDATE=1: write it)
+	@command -v valgrind >/dev/null \
+	  || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends valgrind; }
+	$(if $(UPDATE),UPDATE=1) cargo bench -p tidegate-cli --profile dev --bench instructions
 
 .PHONY: bench-peers
 bench-peers: setup ## Compare with other queues, installed outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)

@@ -36,13 +36,13 @@ mod traces;
 mod worker;
 
 pub use crate::{
-    client::{Error, Respond, RunningWorker, Singleton, Submit, Target, Tidegate, Worker},
+    client::{Error, Respond, RespondMany, RunningWorker, Singleton, Submit, Target, Tidegate, Worker},
     stage::Stages,
 };
 #[doc(inline)]
 pub use crate::{
     error::StoreError,
     schema::{MigrateError, Migrations, StatementError},
-    store::{Cancelled, Eta, Kind, Lease, Outlook, Responded, Submitted, Ticket},
+    store::{Cancelled, Eta, Kind, Lease, Outlook, Responded, Response, Submitted, Ticket},
     worker::WorkerError,
 };

@@ -7,12 +7,13 @@ create or replace function tidegate.expire_keys(batch integer default 1000, out 
 declare
   v_keys tidegate.dedup[];
 begin
-  -- A locked row is being used again and gets a new window.
+  -- A locked row is being used again and gets a new window. The time is a subquery, which is evaluated once: no index
+  -- serves a comparison with a volatile function.
   select array_agg(l.key) into v_keys
   from (
     select d as key
     from tidegate.dedup as d
-    where d.expires_at <= tidegate.clock()
+    where d.expires_at <= (select tidegate.clock())
     order by d.expires_at
     limit batch
     for update skip locked
@@ -37,3 +38,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('expire_keys', '{api,worker,admin}');
+select tidegate_internal.plan_along_indexes('expire_keys');

@@ -2,14 +2,14 @@
 --
 -- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 declare
+  -- The time is a subquery, which is evaluated once: no index serves a comparison with a volatile function.
   v_ids uuid[] := array(
     select a.request_id
     from tidegate.awaiting_response as a
-    where a.due_at <= tidegate.clock() and not tidegate_internal.is_passed_over(a.request_id, 'expire_responses')
+    where a.due_at <= (select tidegate.clock())
+      and not tidegate_internal.is_passed_over(a.request_id, 'expire_responses')
     order by a.due_at
     limit batch
   );
@@ -23,3 +23,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('expire_responses', '{api,worker,admin}');
+select tidegate_internal.plan_along_indexes('expire_responses');

@@ -5,7 +5,10 @@
 -- `stuck_request` and for `tidegate list --waiting`. Raises TG005 for an unknown queue.
 create or replace function tidegate.first_waiting(batch integer default 100, in_queue text default null)
   returns table (queue text, msg_id bigint, request_id uuid, visible_at timestamptz)
-  language plpgsql stable security definer as $$
+  language plpgsql stable security definer
+  -- So that what is joined with them is looked up, not read as a whole.
+  rows 100
+as $$
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;

@@ -1,6 +1,10 @@
--- respond: $1 response, $2 request id, $3 reference, $4 part, $5 accept
+-- respond: $1 response, $2 request id, $3 reference, $4 part, $5 accept, $6 milliseconds to wait for a lock, or null;
+-- set by an argument, because these are evaluated before the call
 select request_id, req_status::text as status, outcome
-from tidegate.respond($1, id => $2, reference => $3, part => $4, accept => $5);
+from tidegate.respond(
+  case when $6::integer is null or set_config('lock_timeout', $6::text, true) is not null then $1::jsonb end,
+  id => $2, reference => $3, part => $4, accept => $5
+);
 
 -- respond_many: $1 responses, $2 request ids, $3 references, $4 parts, $5 accepts, $6 milliseconds to wait for a lock,
 -- or null

@@ -83,4 +83,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('cancel_requests', '{admin}');
-select tidegate_internal.plan_along_indexes('cancel_requests');
+select tidegate_internal.plan_along_indexes('cancel_requests', 'hashjoin');

@@ -17,7 +17,8 @@ create or replace function tidegate.list_requests(
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
     next_before uuid
   )
-  language plpgsql stable security definer
+  -- A page, so that what is joined with it is looked up, not read as a whole.
+  language plpgsql stable security definer rows 100
   -- The rows in range depend on `before` and `since`, which a generic plan would estimate wrongly for every page.
   set plan_cache_mode = force_custom_plan
 as $$

@@ -69,10 +69,10 @@ begin
       -- The ended request is linked to this one, so that no redrive submits it as well. A redrive links only what it
       -- redrives.
       insert into tidegate.redrive (request_id, redriven_as)
-      select l.id, p_id
-      from tidegate_internal.lineage(v_old) as l(id)
-      join tidegate.request as r on r.id = l.id
-      where p_links and r.req_status in ('failure', 'timed_out') and r.id <> p_id
+      select r.id, p_id
+      from tidegate.request as r
+      where r.id = any(array(select l.id from tidegate_internal.lineage(v_old) as l(id)))
+        and p_links and r.req_status in ('failure', 'timed_out') and r.id <> p_id
       on conflict do nothing;
     end if;
     return p_id;

@@ -5,10 +5,10 @@ create or replace function tidegate_internal.lock_lineage(p_ids uuid[])
 begin
   perform from (
     select 1
-    from tidegate_internal.lineage(p_ids) as l(id)
-    join tidegate.request as r on r.id = l.id
+    from tidegate.request as r
+    where r.id = any(array(select l.id from tidegate_internal.lineage(p_ids) as l(id)))
     order by r.id
-    for share of r
+    for share
   ) as locked;
 end;
 $$;

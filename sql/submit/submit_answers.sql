@@ -61,4 +61,4 @@ begin
     order by a.place;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('submit_answers');
+select tidegate_internal.plan_along_indexes('submit_answers', 'hashjoin');

@@ -112,7 +112,7 @@ impl Store {
     ///
     /// Unknown request id, a response that does not fit the request's flow, a database error.
     pub async fn respond(&self, response: &Response) -> Result<Responded> {
-        self.respond_within(None, response).await
+        self.respond_within(None, response, None).await
     }
 
     /// Stores several responses, 1000 at most: `tidegate.respond_many`. Each has a result of its own, in their order. It
@@ -120,10 +120,27 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A database error, which is one for all; a lock was waited for too long (SQLSTATE 55P03). Of a single response: unknown request id, or it does not fit the request's
-    /// flow.
+    /// A database error, which is one for all; a lock was waited for too long (SQLSTATE 55P03). Of a single response:
+    /// unknown request id, or it does not fit the request's flow.
     pub async fn respond_many(
         &self,
+        responses: &[Response],
+        lock_patience: Option<Duration>,
+    ) -> Result<Vec<Result<Responded>>> {
+        // A single one costs less without the preparations for several.
+        if let [response] = responses {
+            return match self.respond_within(None, response, lock_patience).await {
+                Err(error @ (StoreError::UnknownRequest(_) | StoreError::Misuse(_))) => Ok(vec![Err(error)]),
+                other => Ok(vec![Ok(other?)]),
+            };
+        }
+        self.respond_many_within(None, responses, lock_patience).await
+    }
+
+    /// [`respond_many`](Self::respond_many) in a transaction of the caller's, if there is one.
+    pub(crate) async fn respond_many_within(
+        &self,
+        transaction: Option<&mut PgConnection>,
         responses: &[Response],
         lock_patience: Option<Duration>,
     ) -> Result<Vec<Result<Responded>>> {
@@ -131,14 +148,25 @@ impl Store {
             let members: Vec<_> = responses.iter().map(member).collect();
             members.iter().any(Option::is_some).then_some(members)
         }
-        let patience_ms = lock_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let contents: Vec<_> = responses.iter().map(|response| Json(&response.response)).collect();
         let ids = each(responses, |response| response.id.map(|id| id.0));
         let references = each(responses, |response| response.reference.clone());
         let parts = each(responses, |response| response.part.clone());
         let accepts = each(responses, |response| response.accept);
-        let results: Vec<OneOfMany> =
-            run!(self, fetch_all query_as "respond_many"(contents, ids, references, parts, accepts, patience_ms))?;
+        let query = sqlx::query_as(statement!("respond_many"))
+            .bind(contents)
+            .bind(ids)
+            .bind(references)
+            .bind(parts)
+            .bind(accepts)
+            .bind(lock_patience.map(milliseconds));
+        let results: Vec<OneOfMany> = match transaction {
+            None => run!(self, query, fetch_all)?,
+            Some(transaction) => {
+                let results = query.fetch_all(transaction).await;
+                self.errors.record(results.map_err(StoreError::from), &self.pool)?
+            }
+        };
         Ok(results.into_iter().map(OneOfMany::into_result).collect())
     }
 
@@ -147,13 +175,15 @@ impl Store {
         &self,
         transaction: Option<&mut PgConnection>,
         response: &Response,
+        lock_patience: Option<Duration>,
     ) -> Result<Responded> {
         let query = sqlx::query_as(statement!("respond"))
             .bind(&response.response)
             .bind(response.id.map(|id| id.0))
             .bind(&response.reference)
             .bind(&response.part)
-            .bind(response.accept);
+            .bind(response.accept)
+            .bind(lock_patience.map(milliseconds));
         let Some(transaction) = transaction else {
             return run!(self, query, fetch_one);
         };
@@ -218,4 +248,8 @@ impl Store {
             (_, None) => Failed::Unknown,
         })
     }
+}
+
+fn milliseconds(time: Duration) -> i32 {
+    i32::try_from(time.as_millis()).unwrap_or(i32::MAX)
 }

@@ -81,6 +81,15 @@ pub struct Order {
     pub enforced: bool,
 }
 
+/// A response of the downstream.
+#[derive(Debug, Clone, Copy)]
+pub struct Reply {
+    pub request: usize,
+    pub by_reference: bool,
+    pub part: Option<usize>,
+    pub accept: Option<bool>,
+}
+
 /// One command. Requests are named by their place in the order of submission, workers by a number.
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -114,12 +123,9 @@ pub enum Command {
         queue: Queue,
         picks: Vec<Pick>,
     },
-    Respond {
-        request: usize,
-        by_reference: bool,
-        part: Option<usize>,
-        accept: Option<bool>,
-    },
+    Respond(Reply),
+    /// Several responses in one call.
+    RespondMany(Vec<Reply>),
     Cancel {
         request: usize,
     },
@@ -348,8 +354,10 @@ impl Choice {
                 if self.much >= 52 {
                     return Some(Command::End { end: End::FailReceipt, request });
                 }
-                let (part, accept) = self.response(model, request);
-                Command::Respond { request, by_reference: self.who.is_multiple_of(3), part, accept }
+                match self.much % 4 {
+                    3 => Command::RespondMany(self.replies(model, request)),
+                    _ => Command::Respond(self.reply(model, request, self.who.is_multiple_of(3))),
+                }
             }
             "cancel" => Command::Cancel { request: request? },
             "fail_tx" => Command::End { end: End::FailTx, request: request? },
@@ -389,19 +397,35 @@ impl Choice {
             sent: Sent::Receipt { reference: true, answered: false },
             picks: pick(back),
         });
-        let responses = model.awaiting().into_iter().map(|request| {
-            let (part, accept) = self.response(model, request);
-            Command::Respond { request, by_reference: self.who.is_multiple_of(2), part, accept }
-        });
+        let responses = model
+            .awaiting()
+            .into_iter()
+            .map(|request| Command::Respond(self.reply(model, request, self.who.is_multiple_of(2))));
         let mut all: Vec<_> = claims.chain(settles).chain(reports).chain(responses).collect();
         (!all.is_empty()).then(|| all.swap_remove(self.which % all.len()))
     }
 
-    /// The share and the verdict of a response, which mostly fits the request.
-    fn response(&self, model: &Model, request: usize) -> (Option<usize>, Option<bool>) {
+    /// A response, which mostly fits the request.
+    fn reply(&self, model: &Model, request: usize, by_reference: bool) -> Reply {
         let kind = model.kind(request);
         let odd = self.how == 63;
         let shares = kind == "user_decrypt" || (kind == "public_decrypt" && self.how < 16);
-        ((shares != odd).then_some(self.much % 3), (kind == "input_proof").then_some(self.how < 40))
+        Reply {
+            request,
+            by_reference,
+            part: (shares != odd).then_some(self.much % 3),
+            accept: (kind == "input_proof").then_some(self.how < 40),
+        }
+    }
+
+    /// Up to five responses, the first of them to this request, some of the others too.
+    fn replies(&self, model: &Model, request: usize) -> Vec<Reply> {
+        let also = (1..1 + self.how % 5).map(|place| {
+            let other = Self { how: (self.how * 5 + place * 23) % 64, much: self.much + place, ..self.clone() };
+            let to =
+                if (self.which + place).is_multiple_of(2) { request } else { (request + place) % model.requests.len() };
+            other.reply(model, to, (self.who + place).is_multiple_of(3))
+        });
+        std::iter::once(self.reply(model, request, self.who.is_multiple_of(3))).chain(also).collect()
     }
 }

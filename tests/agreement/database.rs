@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use super::{
-    commands::{Check, Command, End, Pick, Queue, Sent, Wait},
+    commands::{Check, Command, End, Pick, Queue, Reply, Sent, Wait},
     model::{ATTEMPTS, Answer, CONCURRENCY, HIGH_WATER, KINDS, LOW_WATER, SUBMITTERS, THRESHOLD},
 };
 use crate::support::TestDatabase;
@@ -102,7 +102,7 @@ impl Database {
             | Command::Release { worker, .. }
             | Command::Extend { worker, .. } => *worker,
             Command::Submit(_) | Command::SubmitBatch { .. } | Command::Cancel { .. } => CALLERS,
-            Command::Respond { .. } | Command::End { end: End::FailReceipt, .. } => DOWNSTREAM,
+            Command::Respond(_) | Command::RespondMany(_) | Command::End { end: End::FailReceipt, .. } => DOWNSTREAM,
             _ => OPERATOR,
         };
         // Without preparation everything comes as text.
@@ -184,6 +184,17 @@ impl Database {
         format!("'reference {} {request}'", self.sequence)
     }
 
+    /// Its id, reference, part and verdict, as SQL.
+    fn addressed(&self, reply: Reply) -> (String, String, String, String) {
+        let null = || "null".to_owned();
+        (
+            if reply.by_reference { null() } else { self.id(reply.request) },
+            if reply.by_reference { self.reference(reply.request) } else { null() },
+            reply.part.map_or_else(null, |part| format!("'part {part}'")),
+            reply.accept.map_or_else(null, |accept| accept.to_string()),
+        )
+    }
+
     fn sql(&self, command: &Command) -> String {
         match command {
             Command::Submit(order) => format!(
@@ -240,17 +251,28 @@ impl Database {
                 self.leases(*queue, picks),
                 self.lease_for()
             ),
-            Command::Respond { request, by_reference, part, accept } => {
-                let whom = if *by_reference {
-                    format!("reference => {}", self.reference(*request))
-                } else {
-                    format!("id => {}", self.id(*request))
-                };
-                let part = part.map_or("null".to_owned(), |part| format!("'part {part}'"));
-                let accept = accept.map_or("null".to_owned(), |accept| accept.to_string());
+            Command::Respond(reply) => {
+                let (id, reference, part, accept) = self.addressed(*reply);
                 format!(
                     "select r.outcome, r.request_id, r.req_status
-                     from tidegate.respond('{{}}', {whom}, part => {part}, accept => {accept}) as r"
+                     from tidegate.respond('{{}}', {id}, {reference}, {part}, {accept}) as r"
+                )
+            }
+            Command::RespondMany(replies) => {
+                let replies: Vec<_> = replies.iter().map(|reply| self.addressed(*reply)).collect();
+                let ids: Vec<_> = replies.iter().map(|(id, ..)| id.as_str()).collect();
+                let references: Vec<_> = replies.iter().map(|(_, reference, ..)| reference.as_str()).collect();
+                let parts: Vec<_> = replies.iter().map(|(_, _, part, _)| part.as_str()).collect();
+                let accepts: Vec<_> = replies.iter().map(|(_, _, _, accept)| accept.as_str()).collect();
+                format!(
+                    "select r.outcome, r.request_id, r.req_status
+                     from tidegate.respond_many(array_fill('{{}}'::jsonb, array[{}]), array[{}]::uuid[],
+                       array[{}]::text[], array[{}]::text[], array[{}]::boolean[]) as r",
+                    replies.len(),
+                    ids.join(", "),
+                    references.join(", "),
+                    parts.join(", "),
+                    accepts.join(", "),
                 )
             }
             Command::Cancel { request } => {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commands::{Check, Command, End, Order, Pick, Queue, Sent, Wait};
+use super::commands::{Check, Command, End, Order, Pick, Queue, Reply, Sent, Wait};
 
 /// How many checks may run at once.
 pub const CONCURRENCY: usize = 2;
@@ -208,8 +208,15 @@ impl Model {
             Command::Report { sent, picks, .. } => Ok(self.settle_sends(*sent, picks)),
             Command::Release { queue, picks, .. } => Ok(self.release(*queue, picks)),
             Command::Extend { queue, picks, .. } => Ok(self.extend(*queue, picks)),
-            Command::Respond { request, by_reference, part, accept } => {
-                self.respond(*request, *by_reference, *part, *accept)
+            Command::Respond(reply) => {
+                let (outcome, known) = self.respond(*reply)?;
+                Ok(vec![self.told(outcome, known)])
+            }
+            Command::RespondMany(replies) => {
+                let respond = |reply: &Reply| self.respond(*reply).unwrap_or(("misfit", Some(reply.request)));
+                let outcomes: Vec<_> = replies.iter().map(respond).collect();
+                // Their requests' statuses are those after the last of them.
+                Ok(outcomes.into_iter().map(|(outcome, known)| self.told(outcome, known)).collect())
             }
             Command::Cancel { request } => Ok(vec![self.cancel(*request)]),
             Command::End { end, request } => Ok(self.end_by_hand(*end, *request)),
@@ -911,11 +918,13 @@ impl Model {
         vec![prolonged.to_string()]
     }
 
-    fn respond(&mut self, to: usize, by_reference: bool, part: Option<usize>, accept: Option<bool>) -> Answer {
+    /// The outcome of a response, and the request, if it is known.
+    fn respond(&mut self, reply: Reply) -> Result<(&'static str, Option<usize>), &'static str> {
+        let Reply { request: to, by_reference, part, accept } = reply;
         let keep = |late| Kept { to, by_reference, part, accept, late };
         if by_reference && !self.requests[to].has_reference {
             self.inbox.push(keep(false));
-            return Ok(vec!["early".to_owned()]);
+            return Ok(("early", None));
         }
         if !fits(self.requests[to].kind, part, accept) {
             return Err("TG007");
@@ -930,8 +939,14 @@ impl Model {
             }
             if status.is_terminal() { "late" } else { "early" }
         };
-        let status = self.requests[to].status.word();
-        Ok(vec![format!("{outcome} {to} {status}")])
+        Ok((outcome, Some(to)))
+    }
+
+    fn told(&self, outcome: &str, known: Option<usize>) -> String {
+        match known {
+            Some(request) => format!("{outcome} {request} {}", self.requests[request].status.word()),
+            None => outcome.to_owned(),
+        }
     }
 
     /// What a response does to a request; nothing to one that does not await it or that it does not fit.

@@ -15,7 +15,7 @@ struct Mutant {
 }
 
 /// The seeds of sequences that detect mutants: every campaign begins with them.
-pub const TELLING: [u64; 37] = [
+pub const TELLING: [u64; 39] = [
     0x6f9056bd6911e7c7, // a lost send that counts as unsent
     0x03c57c24845cc295, // a lost send that counts as unsent
     0x4157f41b89657877, // a refusal that forgets an earlier send
@@ -53,9 +53,11 @@ pub const TELLING: [u64; 37] = [
     0x50ffc8460bea6691, // a release that keeps its attempt
     0x6cfe0913d22c3ca5, // a share too many
     0xd269cf2defed5080, // a share too many
+    0x36c2e9d3def6de77, // a share too many in a group
+    0x6c161befa4913d91, // a group whose second response answers, too
 ];
 
-const MUTANTS: [Mutant; 22] = [
+const MUTANTS: [Mutant; 25] = [
     Mutant {
         name: "a settle without its fence",
         changes: &[
@@ -208,6 +210,22 @@ const MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "a share too many",
         changes: &[("apply_response", "< v_request.response_threshold then", "<= v_request.response_threshold then")],
+    },
+    Mutant {
+        name: "a share too many in a group",
+        changes: &[(
+            "judge_responses",
+            "when b.shares_before + 1 = b.response_threshold",
+            "when b.shares_before = b.response_threshold",
+        )],
+    },
+    Mutant {
+        name: "a group whose second response answers, too",
+        changes: &[("judge_responses", "case b.nth when 1 then 'answer' else 'singly' end", "'answer'")],
+    },
+    Mutant {
+        name: "a group that forgets which requests have ended",
+        changes: &[("judge_responses", "when b.is_of_an_ended then", "when false then")],
     },
 ];
 

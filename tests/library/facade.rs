@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::{Executor, postgres::PgPoolOptions};
 use tidegate::{
-    Error, Kind, Stages, Submitted, Tidegate,
+    Error, Kind, Response, Stages, Submitted, Tidegate,
     internals::{
         error::StoreError,
         store::{Cancelled, Ticket},
@@ -275,9 +275,9 @@ async fn responses_come_by_id_and_by_reference_as_shares_and_verdicts_and_cancel
 
     let shared = ticket(tidegate.submit("shared", &1).await.unwrap()).id;
     let (waited, ()) = tokio::join!(tidegate.wait(shared, LONG), async {
-        for part in ["a", "b"] {
-            tidegate.respond("tx-1", &part).part(part).await.unwrap();
-        }
+        let share = |part: &str| Response::new("tx-1", &part).unwrap().part(part);
+        let responded = tidegate.respond_many(&[share("a"), share("b")]).await.unwrap();
+        assert!(responded.iter().all(Result::is_ok), "{responded:?}");
     });
     let shares = json!({ "shares": { "a": "a", "b": "b" } });
     assert_eq!(waited.unwrap().response::<Value>().unwrap(), shares);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use tidegate::{Error, StoreError, Tidegate, request::RequestId};
+use tidegate::{Error, Response, StoreError, Tidegate, request::RequestId};
 use uuid::Uuid;
 
 use crate::support::{
@@ -128,4 +128,30 @@ async fn a_response_that_is_refused_leaves_the_others_of_its_transaction_behind_
     assert_eq!(database.status(direct).await, "completed");
     assert_eq!(database.number("select count(*) from tidegate.response_part").await, 2);
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_response_of_several_does_not_lose_the_transaction() {
+    let database = TestDatabase::unlimited().await;
+    let tidegate = Tidegate::from_pool(database.pool.clone());
+    let (direct, shared) = awaiting(&database).await;
+    let unknown = RequestId(Uuid::now_v7());
+    let paid = Response::new("tx-1", &"paid").unwrap();
+    let share = Response::new(shared, &1).unwrap();
+
+    let mut session = database.session().await;
+    let mut page = session.begin().await.unwrap();
+    let responses = [share.clone(), paid, Response::new(unknown, &1).unwrap(), share.clone().part("a")];
+    let results = tidegate.respond_many(&responses).within(&mut page).await.unwrap();
+    assert!(matches!(&results[0], Err(Error::Store(StoreError::Misuse(why))) if why.contains("shares")), "{results:?}");
+    assert!(matches!(&results[2], Err(Error::Store(StoreError::UnknownRequest(_)))), "{results:?}");
+    let outcomes: Vec<_> = results.iter().flatten().map(|responded| responded.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["completed", "stored"]);
+    let alone = tidegate.respond_many(&[share]).within(&mut page).await.unwrap();
+    assert!(matches!(alone[0], Err(Error::Store(StoreError::Misuse(_)))), "{alone:?}");
+    assert!(tidegate.respond_many(&[]).within(&mut page).await.unwrap().is_empty());
+
+    assert_eq!(database.status(direct).await, "receipt_received");
+    page.commit().await.unwrap();
+    assert_eq!(database.status(direct).await, "completed");
 }

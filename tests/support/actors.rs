@@ -89,6 +89,7 @@ pub const ACTS: &[&str] = &[
     "cancel_requests",
     "respond_by_id",
     "respond_by_reference",
+    "respond_many",
     "fail_receipt",
     "expire_by_deadline",
     "expire_by_readiness",
@@ -178,6 +179,24 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "respond_by_reference" => {
             format!("select outcome from tidegate.respond('1', reference => 'ref-{}')", random.random_range(0..10))
         }
+        "respond_many" => format!(
+            "select count(*) from (
+               select array_agg(one.id) as ids, array_agg(one.reference) as refs, array_agg(one.part) as parts,
+                 array_agg(one.accept) as accepts
+               from (
+                 select r.id, null as reference,
+                   case when r.response_threshold > 1 then 'p' || (random() * 5)::int end as part,
+                   case when r.flow = 'proof' then random() < 0.5 end as accept
+                 from tidegate.request as r where r.id = any({})
+                 union all select null, 'ref-' || n, null, null from generate_series({}, 10, 4) as n
+               ) as one
+             ) as a
+             cross join lateral tidegate.respond_many(
+               array_fill('1'::jsonb, array[cardinality(a.ids)]), a.ids, a.refs, a.parts, a.accepts
+             ) as responded",
+            shared.some_ids(random),
+            random.random_range(0..4)
+        ),
         "fail_receipt" => format!("select tidegate.fail_receipt({}, null)", shared.one_id(random)),
         "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),

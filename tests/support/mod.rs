@@ -75,6 +75,11 @@ impl TestDatabase {
         Self::copy_of(Template::Large).await
     }
 
+    /// The same with 10,000 requests.
+    pub async fn middling() -> Self {
+        Self::copy_of(Template::Middling).await
+    }
+
     /// Migrated, with the queues and kinds of the example, made by hand and without limits and times.
     pub async fn uninitialised() -> Self {
         Self::copy_of(Template::Migrated).await

@@ -137,6 +137,8 @@ pub enum Template {
     /// [`Template::Unlimited`] with [`DEEP`] requests of kind `direct`: enough for several stretches of 16384 numbers, and
     /// for what a queue without a survey may hold.
     Deep,
+    /// [`Template::Large`] with 10,000 requests, so that a plan which reads all of them may seem good.
+    Middling,
     /// [`Template::Unlimited`] with 200,000 requests: most have ended, some await a response, 1,000 of each flow wait in
     /// the queues. Its tables are vacuumed and analysed.
     Large,
@@ -171,9 +173,12 @@ const TEN_THOUSAND: &str = "select count(*) from tidegate.submit_batch('direct',
 
 const MADE_DEEP: &[&str] = &[NOT_DUE_FOR_DAYS, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, DUE_AS_USUAL];
 
-const MADE_LARGE: &[&str] = &[
+/// Requests that have ended or await a response, and 1,000 of each flow in the queues; vacuumed and analysed.
+macro_rules! with_requests {
+    ($requests:literal) => {
+        &[
     NOT_DUE_FOR_DAYS,
-    "set session_replication_role = replica;
+    concat!("set session_replication_role = replica;
      insert into tidegate.request (id, kind, flow, req_status, transition_no, cause, deadline_at, readiness_deadline_at,
        processing_at, receipt_received_at, finished_at, payload, response)
      select
@@ -184,19 +189,33 @@ const MADE_LARGE: &[&str] = &[
        clock_timestamp() + interval '2 days' + n * interval '1 second',
        case when n % 2 = 1 then clock_timestamp() + interval '2 days' + n * interval '1 second' end,
        clock_timestamp(), clock_timestamp(), case when n % 10 <> 0 then clock_timestamp() end, '{}', '{}'
-     from generate_series(1, 200000) as n;
+     from generate_series(1, ", $requests, ") as n;
      insert into tidegate.awaiting_response (request_id, due_at)
      select id, clock_timestamp() + interval '2 days' from tidegate.request where req_status = 'receipt_received';
-     set session_replication_role = origin",
+     insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at, dedup_window)
+     select 'direct', id::text, '', id, now(), now() + interval '2 days', '2 days'
+     from tidegate.request where req_status = 'receipt_received';
+     insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, finished_at)
+     select id, id, '', '', 'delivered', clock_timestamp()
+     from tidegate.request where req_status = 'receipt_received';
+     set session_replication_role = origin"),
     "select count(*)
      from unnest(array['direct', 'public_decrypt']) as k(name),
        lateral tidegate.submit_batch(k.name, array_fill('{}'::jsonb, array[1000]), admission => 'accepted')",
     DUE_AS_USUAL,
     "vacuum analyze tidegate.request",
     "vacuum analyze tidegate.awaiting_response",
+    "vacuum analyze tidegate.dedup",
+    "vacuum analyze tidegate.webhook_delivery",
     "vacuum analyze pgmq.q_tx",
     "vacuum analyze pgmq.q_readiness",
-];
+        ]
+    };
+}
+
+const MADE_MIDDLING: &[&str] = with_requests!("10000");
+
+const MADE_LARGE: &[&str] = with_requests!("200000");
 
 impl Template {
     /// The statements that make it from a migrated database.
@@ -207,6 +226,7 @@ impl Template {
             Self::Initialised => &[INITIALISED],
             Self::Unlimited => &[INITIALISED, UNLIMITED],
             Self::Deep => &[INITIALISED, UNLIMITED, MADE_DEEP],
+            Self::Middling => &[INITIALISED, UNLIMITED, MADE_MIDDLING],
             Self::Large => &[INITIALISED, UNLIMITED, MADE_LARGE],
         };
         parts.concat()
@@ -269,7 +289,8 @@ impl Template {
 
     /// [`Template::ensure`], once in this process.
     async fn ensure_once(self) {
-        static ENSURED: [OnceCell<()>; 7] = [const { OnceCell::const_new() }; 7];
+        const TEMPLATES: usize = Template::Large as usize + 1;
+        static ENSURED: [OnceCell<()>; TEMPLATES] = [const { OnceCell::const_new() }; TEMPLATES];
         if !matches!(self, Self::Empty | Self::Latin1) {
             let ensured = &ENSURED[self as usize];
             ensured.get_or_init(|| self.ensure()).await;

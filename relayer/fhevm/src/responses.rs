@@ -2,7 +2,7 @@
 
 mod signers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet, btree_map::Entry};
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -10,7 +10,7 @@ use alloy::{
 };
 use metrics::{counter, histogram};
 use sqlx::PgConnection;
-use tidegate::{Tidegate, request::RequestId};
+use tidegate::{Response, Tidegate, request::RequestId};
 use tidegate_evm::{CallRequest, Chain, RpcError, store::BlockId};
 
 pub use self::signers::SignerSets;
@@ -23,6 +23,9 @@ use crate::{
     store::{self, Reference, Referenced, Store, StoreError},
     view::ViewError,
 };
+
+/// As many as one statement takes.
+const RESPONSES_AT_ONCE: usize = 1000;
 
 /// Why a page could not be applied. It is read again.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,16 @@ pub struct Applied {
     pub responses: usize,
 }
 
+/// An answer that counts.
+struct Own<'a> {
+    request: RequestId,
+    /// The name of the share that it is, if it is one.
+    part: Option<String>,
+    answer: &'a Answer,
+    /// For how many seconds it was awaited.
+    waited: Option<f64>,
+}
+
 impl Responses {
     /// Applies events of these contracts.
     #[must_use]
@@ -126,23 +139,30 @@ impl Responses {
         let events: Vec<_> = logs.iter().filter_map(|log| Some((log, self.contracts.event(log)?))).collect();
         // The chain orders a request before its responses, and an id is given once.
         let requests = self.requests(connection, &events).await?;
-        let mut answers: Vec<_> = self.answers(connection, &events, blocks).await?;
-        // Rows of requests are locked in the order of their ids.
-        answers.sort_by_key(|(request, ..)| *request);
-        let (mut responses, mut completed) = (0, None);
-        for (request, part, answer, waited) in answers {
-            // Shares that a completed request does not need are not kept.
-            if completed == Some(request) {
-                continue;
-            }
-            let outcome = self.respond(connection, request, part, answer).await?;
-            responses += usize::from(matches!(outcome.as_str(), "completed" | "stored"));
-            if outcome == "completed" {
-                completed = Some(request);
-                if let (Answer::Share(_), Some(waited)) = (answer, waited) {
-                    histogram!("fhevm_share_wait_seconds").record(waited);
+        let mut answers = self.answers(connection, &events, blocks).await?;
+        let mut responses = 0;
+        // A round has one answer of each request, because shares that a completed request does not need are not kept.
+        while !answers.is_empty() {
+            // In the order of the ids, in which rows are locked.
+            let (mut round, mut later) = (BTreeMap::new(), Vec::new());
+            for own in answers {
+                match round.entry(own.request) {
+                    Entry::Vacant(first) => _ = first.insert(own),
+                    Entry::Occupied(_) => later.push(own),
                 }
             }
+            let mut completed = HashSet::new();
+            for (own, outcome) in self.respond(connection, round.into_values().collect()).await? {
+                responses += usize::from(matches!(outcome.as_str(), "completed" | "stored"));
+                if outcome == "completed" {
+                    completed.insert(own.request);
+                    if let (Answer::Share(_), Some(waited)) = (own.answer, own.waited) {
+                        histogram!("fhevm_share_wait_seconds").record(waited);
+                    }
+                }
+            }
+            later.retain(|own| !completed.contains(&own.request));
+            answers = later;
         }
         Ok(Applied { requests, responses })
     }
@@ -201,13 +221,13 @@ impl Responses {
         Ok(own.len())
     }
 
-    /// The answers that count, with their requests, the names of shares, and for how many seconds they were awaited.
+    /// The answers that count.
     async fn answers<'a>(
         &self,
         connection: &mut PgConnection,
         events: &'a [(&Log, Event)],
         blocks: &[BlockId],
-    ) -> Result<Vec<(RequestId, Option<String>, &'a Answer, Option<f64>)>, ApplyError> {
+    ) -> Result<Vec<Own<'a>>, ApplyError> {
         let answered: Vec<_> =
             events.iter().filter_map(|(_, event)| Some(((event.contract, event.id), event.answer.as_ref()?))).collect();
         if answered.is_empty() {
@@ -228,7 +248,7 @@ impl Responses {
                 continue;
             }
             if let Some(part) = self.part(request, answer)? {
-                own.push((request.reference.request, part, answer, request.waited));
+                own.push(Own { request: request.reference.request, part, answer, waited: request.waited });
             }
         }
         Ok(own)
@@ -314,22 +334,28 @@ impl Responses {
         Ok(Some(part))
     }
 
-    /// Stores a response, and returns the outcome.
-    async fn respond(
+    /// Stores one answer for each of several requests, and returns the outcomes.
+    async fn respond<'a>(
         &self,
         connection: &mut PgConnection,
-        request: RequestId,
-        part: Option<String>,
-        answer: &Answer,
-    ) -> Result<String, ApplyError> {
-        let response = answer.response();
-        let mut respond = self.tidegate.respond(request, &response).within(connection);
-        if let Some(part) = part {
-            respond = respond.part(part);
+        answers: Vec<Own<'a>>,
+    ) -> Result<Vec<(Own<'a>, String)>, ApplyError> {
+        let mut responses = Vec::new();
+        for own in &answers {
+            let mut response = Response::new(own.request, &own.answer.response())?;
+            response.part.clone_from(&own.part);
+            responses.push(response);
         }
-        let outcome = respond.await?.outcome;
-        tracing::debug!(%request, event = answer.name(), outcome, "applied an answer");
-        Ok(outcome)
+        let mut outcomes = Vec::new();
+        for some in responses.chunks(RESPONSES_AT_ONCE) {
+            for responded in self.tidegate.respond_many(some).within(&mut *connection).await? {
+                outcomes.push(responded?.outcome);
+            }
+        }
+        for (own, outcome) in answers.iter().zip(&outcomes) {
+            tracing::debug!(request = %own.request, event = own.answer.name(), outcome, "applied an answer");
+        }
+        Ok(answers.into_iter().zip(outcomes).collect())
     }
 }
 

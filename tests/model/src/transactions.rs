@@ -264,7 +264,7 @@ impl State {
         }
     }
 
-    /// `respond`: applied, kept for the receipt, or too late.
+    /// `respond`, and each response of `respond_many`: applied, kept for the receipt, or too late.
     pub(crate) fn respond(&mut self, place: usize, accept: bool) {
         let row = self.row(place);
         match row.status {
