@@ -240,7 +240,7 @@ test-manifests: ## Validate the manifests for Kubernetes and the Compose file by
 	"$(TARGET)/manifests/bin/hadolint" --ignore DL3008 Dockerfile
 
 .PHONY: bench
-bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces, pages
+bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces, pages, callers
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front
@@ -250,6 +250,7 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 	cargo bench --bench recovery
 	cargo bench --bench traces
 	cargo bench --bench pages
+	cargo bench --bench callers
 
 .PHONY: instructions
 instructions: setup ## Count the instructions of each call of the database, and compare with the budget in docs/benchmarks.md (UPDATE=1: write it)
@@ -273,6 +274,6 @@ ci: export CARGO_INCREMENTAL = 0
 ci: fhevm-assets lint test test-ui ## Run lint and every test in its short form, with test-fhevm and test-ui, as CI does
 
 .PHONY: nightly
-nightly: test-long test-owner mutants ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
+nightly: test-long test-owner mutants instructions ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
 	TIDEGATE_TESTS=long RUST_TEST_THREADS=$(FEW) $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m

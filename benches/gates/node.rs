@@ -1,4 +1,5 @@
 //! An API node: `tidegate serve`.
+#![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use std::{net::SocketAddr, process::Stdio};
 
@@ -10,7 +11,7 @@ use tokio::{
 /// A server's process; killed when dropped.
 pub(crate) struct Node {
     pub(crate) address: SocketAddr,
-    _process: Child,
+    process: Child,
 }
 
 impl Node {
@@ -18,6 +19,11 @@ impl Node {
         let mut serve = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         serve.args(["serve", "--listen", "127.0.0.1:0"]).env("DATABASE_URL", url).env("RUST_LOG", "error");
         Self::listening(serve).await
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id().unwrap()
     }
 
     /// A server that prints its address on its first line.
@@ -29,6 +35,6 @@ impl Node {
         // If the pipe were closed, its next line would fail.
         let address = address.parse().unwrap();
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { address, _process: process }
+        Self { address, process }
     }
 }

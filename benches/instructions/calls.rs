@@ -19,6 +19,9 @@ const HUNDRED: &str = r#"count = "100""#;
 /// each row only if it uses the row.)
 pub const FILL: &[&str] = &[
     "select tidegate.gate_force('full', 'too_many_requests')",
+    // Kinds that are registered have observed ETAs; the example's have not.
+    "select count(*) from unnest('{far,near,full}'::text[]) as k(name)
+     cross join lateral tidegate.config_set(k.name || '.eta', 'nominal')",
     "select count(*) from generate_series(1, 20) as n
      cross join lateral tidegate.submit_batch('far', array_fill(to_jsonb(n), array[500]))",
     "select count(*) from tidegate.settle(
@@ -34,9 +37,13 @@ pub const FILL: &[&str] = &[
     "select count(*) from tidegate.settle(
        array(select c.lease from tidegate.claim_tx('shared', 'filler', 100, '1 hour') as c), '{receipt}'
      )",
+    "select count(*) from tidegate.submit_batch('learning', array_fill('{\"n\": 1}'::jsonb, array[500]))",
     "vacuum analyze",
     "checkpoint",
 ];
+
+/// What a maintaining process does every few seconds, for positions in a deep queue.
+const SURVEY: &str = "select tidegate.survey_queue('far')";
 
 /// Statements that a program keeps.
 pub const PREPARED: &[&str] = &[
@@ -50,10 +57,26 @@ pub const PREPARED: &[&str] = &[
 
 pub const CALLS: &[Call] = &[
     Call { name: "submit", before: &[], sql: "execute submit('far', null)", says: ACCEPTED },
+    Call {
+        name: "submit with an observed ETA",
+        before: &[],
+        sql: "execute submit('learning', null)",
+        says: ACCEPTED,
+    },
     Call { name: "submit with a key", before: &[], sql: "execute submit('far', 'key {n}')", says: ACCEPTED },
-    Call { name: "submit with a known key", before: &[], sql: "execute submit('far', 'key {n}')", says: r#"outcome = "replayed""# },
+    Call {
+        name: "submit with a known key",
+        before: &[SURVEY],
+        sql: "execute submit('far', 'key {n}')",
+        says: r#"outcome = "replayed""#,
+    },
     Call { name: "submit near the mark", before: &[], sql: "execute submit('near', null)", says: ACCEPTED },
-    Call { name: "submit where the gate is closed", before: &[], sql: "execute submit('full', null)", says: r#"outcome = "refused""# },
+    Call {
+        name: "submit where the gate is closed",
+        before: &[],
+        sql: "execute submit('full', null)",
+        says: r#"outcome = "refused""#,
+    },
     Call { name: "submit_batch of 100", before: &[], sql: "execute submit_batch", says: HUNDRED },
     Call { name: "claim of nothing", before: &[], sql: "execute claim('nothing', 100)", says: r#"count = "0""# },
     Call { name: "claim of 1", before: &[], sql: "execute claim('far', 1)", says: ONE },
@@ -122,10 +145,22 @@ pub const CALLS: &[Call] = &[
         says: HUNDRED,
     },
     Call {
-        name: "poll",
+        name: "poll of one that has ended",
         before: &["prepare poll (bigint) as
           select o.* from tidegate.request_outlooks(array(select s.id from sent as s where s.n = $1)) as o"],
         sql: "execute poll({n})",
         says: r#"req_status = "completed""#,
+    },
+    Call {
+        name: "poll of one that waits",
+        before: &[
+            SURVEY,
+            "create temporary table waiting as
+             select row_number() over (order by m.msg_id) as n, (m.message ->> 'id')::uuid as id from pgmq.q_far as m",
+            "prepare poll_waiting (bigint) as
+             select o.* from tidegate.request_outlooks(array(select w.id from waiting as w where w.n = 100 * $1)) as o",
+        ],
+        sql: "execute poll_waiting({n})",
+        says: r#"req_status = "processing""#,
     },
 ];

@@ -211,6 +211,10 @@ def lives(options):
             life("tidegate-tuned", jobs // 2, **decrypt), raw_life, direct),
         Row("tidegate-tuned, decrypt, a call for each response", "tidegate-tuned",
             life("tidegate-tuned", jobs // 5, TIDEGATE_RESPOND="1", **decrypt), raw_life, direct),
+        Row("tidegate-tuned, decrypt, responses in groups", "tidegate-tuned",
+            life("tidegate-tuned", jobs // 2, TIDEGATE_RESPOND="many", **decrypt), raw_life, direct),
+        Row("tidegate-tuned, decrypt, three shares in groups", "tidegate-tuned",
+            life("tidegate-tuned", jobs // 5, TIDEGATE_RESPOND="shares", TIDEGATE_KIND="user_decrypt"), raw_life, direct),
         Row("gwrs-tuned", "gwrs-tuned", life("gwrs-tuned"), raw_life),
         Row("boss-tuned", "boss-tuned", life("boss-tuned", jobs // 2), raw_life),
     ]

@@ -6,6 +6,7 @@
 
 mod alarms;
 mod assets;
+mod background;
 mod chart;
 mod context;
 mod doctor;

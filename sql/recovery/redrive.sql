@@ -1,7 +1,7 @@
 -- redrive: (entry) → queued or processing: submits failed and timed-out requests again, each once, as new requests, as
 -- far as the gates have room. One batch: call again with next_after.
 --
--- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link
+-- One bounded batch a call, in the order of ids above `after`, of which it reads 10,000 at most: requests of one kind and submitter, each under the link
 -- that it was redriven. So none is submitted twice. The new requests have the kind, payload, submitter and callback of
 -- the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
 -- `retry_after_seconds`. A full quota does not block other kinds and submitters; a full queue ends the round. Nor does
@@ -39,6 +39,8 @@ declare
   v_known    uuid[];
   v_first    constant uuid := (select i.id from unnest(requests) as i(id) order by i.id limit 1);
   v_last     constant uuid := (select i.id from unnest(requests) as i(id) order by i.id desc limit 1);
+  -- The last request that this batch reads; null: none is left behind it.
+  v_to       uuid;
 begin
   select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
   perform tidegate_internal.require_kind(redrive.kind) where redrive.kind is not null;
@@ -56,6 +58,13 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('tidegate.redrive', 0));
   end if;
 
+  if requests is null then
+    select r.id into v_to
+    from tidegate.request as r
+    where r.id > coalesce(redrive.after, '00000000-0000-0000-0000-000000000000')
+    order by r.id
+    offset 9999 limit 1;
+  end if;
   select array_agg(r.id order by r.id) as ids, array_agg(r.kind order by r.id) as kinds,
     array_agg(r.submitter order by r.id) as submitters
   into v_found
@@ -64,7 +73,7 @@ begin
     from tidegate.request as r
     where r.id > coalesce(redrive.after, '00000000-0000-0000-0000-000000000000')
       and r.id >= coalesce(v_first, '00000000-0000-0000-0000-000000000000')
-      and r.id <= coalesce(v_last, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and r.id <= coalesce(v_last, v_to, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       and (redrive.requests is null or r.id = any(redrive.requests))
       and r.req_status in ('failure', 'timed_out')
       and (redrive.states is null or r.req_status = any(redrive.states))
@@ -82,12 +91,13 @@ begin
     limit batch
   ) as r;
   if v_found.ids is null then
+    next_after := v_to;
     return;
   end if;
   if dry_run then
     ids := v_found.ids;
     redriven := cardinality(ids);
-    next_after := case when redriven = batch then ids[redriven] end;
+    next_after := case when redriven = batch then ids[redriven] else v_to end;
     return;
   end if;
 
@@ -181,6 +191,7 @@ begin
     select case
       when min(c.place) is not null then v_found.ids[min(c.place) - 1]
       when cardinality(v_found.ids) = batch then v_found.ids[batch]
+      else v_to
     end
     into next_after
     from unnest(v_found.ids) with ordinality as c(id, place)

@@ -49,6 +49,7 @@ async fn reads_few(database: TestDatabase) {
             format!("select reason from tidegate.explain('{waiting}')"),
             "select outcome from tidegate.quote('direct')".to_owned(),
             "select count(*) from tidegate.webhook_claim(10)".to_owned(),
+            "select redriven from tidegate.redrive(10, kind => 'direct')".to_owned(),
             "select count(*) from tidegate.submit_batch('closed', array_fill('{}'::jsonb, array[50]))".to_owned(),
             "select cancelled from tidegate.cancel_requests('direct', submitter => 'ann', batch => 10)".to_owned(),
             "select cancelled from tidegate.cancel_requests(queue => 'readiness', batch => 2)".to_owned(),
@@ -93,7 +94,7 @@ async fn reads_few(database: TestDatabase) {
             let read = session.reads("request|awaiting_response|dedup|webhook_delivery", &sql).await;
             let most = match &sql {
                 // Reads 10,000 requests at most, if few of them match its filter.
-                sql if sql.contains("tidegate.cancel_requests(") => 10_100,
+                sql if sql.contains("tidegate.cancel_requests(") || sql.contains("tidegate.redrive(") => 20_100,
                 // Reads live requests in the order of their ids, with those that have ended in between.
                 sql if sql.contains("tidegate.recover(") => i64::MAX,
                 _ => 1500,

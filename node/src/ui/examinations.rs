@@ -15,7 +15,7 @@ use tidegate::internals::{
     store::{RequestCount, Store},
 };
 
-use super::format::span;
+use super::{background::result_of, format::span};
 
 /// A search leaves out the oldest requests after this time.
 const TIME_LIMIT: Duration = Duration::from_secs(50);
@@ -66,7 +66,8 @@ impl Examinations {
         *search = Some(Search::UnderWay { began: Utc::now(), progress: String::new() });
         let examinations = Arc::clone(self);
         tokio::spawn(async move {
-            let result = examinations.examine(&store).await.map_err(|error| error.to_string());
+            let searching = Arc::clone(&examinations);
+            let result = result_of(async move { searching.examine(&store).await }).await;
             *lock(&examinations.search) = Some(Search::Ended { at: Utc::now(), result });
         });
     }
@@ -96,13 +97,16 @@ impl Examinations {
         *recovery = Some(Recovering::UnderWay { began: Utc::now(), dry_run });
         let examinations = Arc::clone(self);
         tokio::spawn(async move {
-            let before = store.request_overview().await.unwrap_or_default();
-            let mut done = Recovered::default();
-            let recovery = Recovery { dry_run, ..Recovery::default() };
-            let result = recovery.run(&store, &json!({ "batch": recovery.batch, "page": true }), &mut done).await;
-            let after = store.request_overview().await.unwrap_or_default();
-            let error = result.err().map(|error| error.to_string());
-            let done = Box::new(done);
+            let recovered = result_of(async move {
+                let before = store.request_overview().await.unwrap_or_default();
+                let mut done = Recovered::default();
+                let recovery = Recovery { dry_run, ..Recovery::default() };
+                let result = recovery.run(&store, &json!({ "batch": recovery.batch, "page": true }), &mut done).await;
+                let after = store.request_overview().await.unwrap_or_default();
+                Ok((Box::new(done), before, after, result.err().map(|error| error.to_string())))
+            });
+            let (done, before, after, error) =
+                recovered.await.unwrap_or_else(|error| (Box::default(), Vec::new(), Vec::new(), Some(error)));
             *lock(&examinations.recovery) = Some(Recovering::Ended { at: Utc::now(), done, before, after, error });
         });
     }

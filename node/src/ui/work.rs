@@ -22,6 +22,7 @@ use tidegate::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::background::result_of;
 use crate::state::node::Node;
 
 /// Requests in a transaction.
@@ -79,13 +80,16 @@ impl Job {
         change(&mut lock(&self.progress));
     }
 
-    async fn run(&self, node: &Node, store: &Store) {
-        let result = match self.act {
+    async fn run(&self, node: &Node, store: &Store) -> Result<(), StoreError> {
+        match self.act {
             Act::Cancel => self.cancel(node, store).await,
             Act::Redrive { may_repeat } => self.redrive(store, may_repeat).await,
-        };
+        }
+    }
+
+    fn end(&self, result: Result<(), String>) {
         self.add(|progress| {
-            progress.error = result.err().map(|error| error.to_string());
+            progress.error = result.err();
             // Of those that were chosen.
             if let Some(ids) = &self.ids {
                 let asked = i64::try_from(ids.len()).unwrap_or_default();
@@ -171,7 +175,10 @@ impl Jobs {
             known.pop_first();
         }
         drop(known);
-        tokio::spawn(async move { job.run(&node, &store).await });
+        tokio::spawn(async move {
+            let running = Arc::clone(&job);
+            job.end(result_of(async move { running.run(&node, &store).await }).await);
+        });
         number
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! `PEER_MODE=tuned`: batches of 1,000, 2,000 at once; else `WorkerOptions::default()`.
 //! `TIDEGATE_MARKS=HIGH/LOW`: the gates' marks, else out of reach. `TIDEGATE_ADMISSION=accepted`: single submissions are
-//! `accepted`, else strict. `TIDEGATE_KIND`: the kind; `TIDEGATE_RESPOND=1`: its response comes by calls of `respond`,
-//! not with the receipt. `PEER_SNOOZED=1`: bulk inserts start tomorrow.
+//! `accepted`, else strict. `TIDEGATE_KIND`: the kind; `TIDEGATE_RESPOND=1`, `many`, `shares`: its response comes by
+//! calls, not with the receipt (see `stages`). `PEER_SNOOZED=1`: bulk inserts start tomorrow.
 
 mod keep;
 mod stages;

@@ -13,8 +13,10 @@ use tokio::{
     time::Instant,
 };
 
-/// How many responses come at once, and how long after a send: its receipt has been stored by then.
+/// How many calls with responses there are at once, how many requests one answers at most where responses come in groups, and
+/// how long after a send they come: its receipt has been stored by then.
 const RESPONDERS: u32 = 8;
+const GROUP: usize = 100;
 const RESPONSE_AFTER: Duration = Duration::from_millis(100);
 
 /// Takes what was sent, and when.
@@ -61,26 +63,34 @@ pub fn of_all_kinds(store: &Store) -> Stages {
     })
 }
 
-/// A responder that answers each request by a call of its own, a moment after it was sent.
+/// A responder that answers requests a moment after they were sent: `TIDEGATE_RESPOND=1` each by a call of its own, `many` in
+/// groups, `shares` with three shares each, in groups.
 fn respond_later(store: &Store) -> Responder {
     let (responder, sent) = mpsc::unbounded_channel();
     let sent = Arc::new(Mutex::new(sent));
     let store = store.with_own_pool(RESPONDERS);
+    let how = pc::word("TIDEGATE_RESPOND", "1");
+    let group = if how == "1" { 1 } else { GROUP };
+    let parts: &[Option<&str>] = if how == "shares" { &[Some("a"), Some("b"), Some("c")] } else { &[None] };
     for _ in 0..RESPONDERS {
         let (store, sent) = (store.clone(), Arc::clone(&sent));
         tokio::spawn(async move {
             loop {
-                let next = sent.lock().await.recv().await;
-                let Some((id, at)) = next else { return };
-                tokio::time::sleep_until(at + RESPONSE_AFTER).await;
-                respond(&store, id).await;
+                let mut due = Vec::new();
+                sent.lock().await.recv_many(&mut due, group).await;
+                let Some((_, last)) = due.last() else { return };
+                tokio::time::sleep_until(*last + RESPONSE_AFTER).await;
+                let ids = due.into_iter().map(|(id, _)| id);
+                let responses = ids.flat_map(|id| parts.iter().map(move |part| response(id, *part)));
+                for result in store.respond_many(&responses.collect::<Vec<_>>(), None).await.unwrap() {
+                    result.unwrap();
+                }
             }
         });
     }
     responder
 }
 
-async fn respond(store: &Store, id: RequestId) {
-    let response = Response { id: Some(id), reference: None, part: None, accept: None, response: true.into() };
-    store.respond(&response).await.unwrap();
+fn response(id: RequestId, part: Option<&str>) -> Response {
+    Response { id: Some(id), reference: None, part: part.map(Into::into), accept: None, response: true.into() }
 }
