@@ -1,12 +1,12 @@
 -- redrive: (entry) → queued or processing: submits failed and timed-out requests again, each once, as new requests, as
 -- far as the gates have room. One batch: call again with next_after.
 --
--- One bounded batch a call, in the order of ids above `after`, of which it reads 10,000 at most: requests of one kind and submitter, each under the link
--- that it was redriven. So none is submitted twice. The new requests have the kind, payload, submitter and callback of
--- the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
--- `retry_after_seconds`. A full quota does not block other kinds and submitters; a full queue ends the round. Nor does
--- a request that cannot be submitted (its derived key stands for another payload): it is `unfit`, with the reason.
--- Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
+-- One bounded batch a call, in the order of ids above `after`, of which it reads 10,000 at most: requests of one kind
+-- and submitter, each under the link that it was redriven. So none is submitted twice. The new requests have the kind,
+-- payload, submitter and callback of the old ones, and find the gates as any submission does: what is `refused` is not
+-- linked, and may come again in `retry_after_seconds`. A full quota does not block other kinds and submitters; a full
+-- queue ends the round. Nor does a request that cannot be submitted (its derived key stands for another payload): it is
+-- `unfit`, with the reason. Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
 --
 -- `kind`, `submitter`, `since` (they ended then or later), `until` (they ended before), `code` (of their error),
 -- `requests` (their ids) and `states` (failure, timed_out) narrow it. Without a code, those that were cancelled are
