@@ -35,10 +35,6 @@ declare
   v_deadline   interval;
   v_threshold  integer;
   v_has_more   boolean;
-  v_key_scope  text;
-  v_window     interval;
-  v_compares   boolean;
-  v_set_paths  text[];
   v_scope      text;
   v_min        integer;
   v_max        integer;
@@ -60,11 +56,10 @@ begin
     select
       tidegate_internal.uuid_v7(v_now), 'accepted', 'processing'::tidegate.request_status, t.queue, t.flow, t.gate,
       t.high_water, t.deadline, t.response_threshold, t.has_breaker or t.has_quotas, t.min_seconds, t.max_seconds,
-      t.eta_first, t.eta_each, t.eta_below, t.key_scope, t.dedup_window, t.compares_payloads, t.set_paths,
-      current_setting('tidegate.counted', true)
+      t.eta_first, t.eta_each, t.eta_below, current_setting('tidegate.counted', true)
     into
       id, outcome, req_status, queue, v_flow, v_gate, v_high_water, v_deadline, v_threshold, v_has_more, v_min, v_max,
-      v_eta_first, v_eta_each, v_eta_below, v_key_scope, v_window, v_compares, v_set_paths, v_counted
+      v_eta_first, v_eta_each, v_eta_below, v_counted
     from tidegate.submit_terms as t
     where t.kind = submit.kind and (select e.state from tidegate.gate as e where e.name = t.gate) = 'accepting'
       and submit.not_before is null and submit.admission = 'enforce' and submit.payload is not null
@@ -86,12 +81,13 @@ begin
         v_done := set_config('lock_timeout', key_patience_ms::text, true);
       end if;
       insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
-      values (
-        tidegate_internal.key_scope(submit.kind, v_key_scope, submit.submitter), idempotency_key,
-        case when same_key = 'compare' and v_compares
-          then tidegate_internal.fingerprint(submit.payload, v_set_paths) else '' end,
-        submit.id, v_now, v_window, tidegate_internal.window_end(v_now, v_window)
-      )
+      select
+        tidegate_internal.key_scope(t.kind, t.key_scope, submit.submitter), idempotency_key,
+        case when same_key = 'compare' and t.compares_payloads
+          then tidegate_internal.fingerprint(submit.payload, t.set_paths) else '' end,
+        submit.id, v_now, t.dedup_window, tidegate_internal.window_end(v_now, t.dedup_window)
+      from tidegate.submit_terms as t
+      where t.kind = submit.kind
       on conflict on constraint dedup_pkey do nothing
       returning d.scope into v_scope;
       if key_patience_ms is not null then
