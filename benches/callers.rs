@@ -68,7 +68,7 @@ fn main() {
 }
 
 async fn measure() {
-    let (rate, seconds, waiting) = (number("RATE", 300), number("SECONDS", 60), number("WAITING", 1000));
+    let (rate, seconds, waiting) = (number("RATE", 200), number("SECONDS", 60), number("WAITING", 1000));
     let location = support::location().await;
     let bench = Bench::new(&location).await;
     let tidegate = Tidegate::from_pool(bench.pool.clone());
@@ -103,9 +103,9 @@ async fn measure() {
     println!("{:<44} {:>8}\n", "the other has submitted", done.load(Ordering::Relaxed));
     bulk.abort();
     // Requests are kept as long as their keys stand for them.
-    for setting in ["direct.tx.dedup_window", "direct.retention"] {
-        bench.store.config_set(setting, "1 second").await.unwrap();
-    }
+    let short = "update tidegate.policy set dedup_window = '1 second', span_reorder = '0' where kind = 'direct'";
+    sqlx::query(short).execute(&bench.pool).await.unwrap();
+    bench.store.config_set("direct.retention", "1 second").await.unwrap();
     phase("while ended requests are removed", &calls, time, &node, &bench).await;
     let mut old = PgConnection::connect(&bench.url).await.unwrap();
     old.execute("begin isolation level repeatable read").await.unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Times differ between machines and between runs, instructions hardly. One backend runs each call some times in PostgreSQL's
 //! single-user mode under callgrind, which also counts the cache lines that it loads into a cache of fixed size. A call that takes
-//! more than 3 % above its budget fails; with `UPDATE=1` the table is written instead. `KEEP=1` keeps the accounts of callgrind, two
+//! more than 1.5 % above its budget fails; with `UPDATE=1` the table is written instead. `KEEP=1` keeps the accounts of callgrind, two
 //! files for each call, of which the second counts.
 #![allow(
     missing_docs,

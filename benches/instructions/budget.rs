@@ -9,8 +9,8 @@ const MANUAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks.md
 const HEAD: &str = "| call | instructions | cache lines |\n|---|---|---|\n";
 /// The version of PostgreSQL that the budget is for.
 const MAJOR: u32 = 15;
-/// How far above its budget a call may be, in percent: versions of the C library and of PostgreSQL differ by less.
-const TOLERANCE: f64 = 3.0;
+/// How far above its budget a call may be, in percent. A needless statement in `submit` costs 1.8, two runs differ by 0.3.
+const TOLERANCE: f64 = 1.5;
 
 /// What one call costs.
 #[derive(Clone, Copy, PartialEq, Eq)]
