@@ -610,3 +610,19 @@ async fn the_link_goes_with_the_old_request_and_outlives_the_new_one() {
     database.execute(&format!("delete from tidegate.request where id = '{old}'")).await;
     assert_eq!(database.number("select count(*) from tidegate.redrive").await, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_reads_ten_thousand_requests_at_most_and_the_next_one_goes_on() {
+    let database = TestDatabase::middling().await;
+    let last = database.value("select id from tidegate.submit('direct', '{}')").await;
+    database.execute(&format!("select from tidegate.fail_internal('{{{last}}}')")).await;
+
+    let call = |after: &str| {
+        format!("select redriven || ' ' || coalesce(next_after::text, 'all') from tidegate.redrive({after})")
+    };
+    let first = database.value(&call("")).await;
+    let (redriven, next) = first.split_once(' ').unwrap();
+    assert_eq!(redriven, "0");
+    let second = database.value(&call(&format!("after => '{next}'"))).await;
+    assert_eq!(second, "1 all");
+}
