@@ -129,6 +129,10 @@ test-long: setup-tests ## Run every test, random campaigns in their long form, w
 test-owner: setup-tests ## Run the integration tests with an owner of the database who is no superuser
 	TIDEGATE_TEST_OWNER=plain cargo test -p tidegate-cli --test it
 
+.PHONY: test-matrix
+test-matrix: setup-tests ## Run the integration tests on PostgreSQL 14 to 18, with both sorts of owners (VERSIONS="14 18" OWNERS=plain)
+	tests/matrix/run "$(or $(VERSIONS),14 15 16 17 18)" "$(or $(OWNERS),plain superuser)" "$(PACKAGES)"
+
 .PHONY: mutants
 mutants: setup ## Check that the agreement test finds each of twenty-five wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate-cli --test it -- agreement::mutants --nocapture
@@ -142,6 +146,11 @@ faults: setup ## Inject random faults into a running fleet, and check every prom
 	$(if $(findstring --foreign,$(FAULTS)),tests/foreign_workers/prepare)
 	cargo build --release --bins
 	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
+
+.PHONY: faults-mixed
+faults-mixed: setup ## Inject faults into a fleet of which half are programs of BASE=REVISION, and write the report (TIME=5m)
+	@[ -n "$(BASE)" ] || { echo "set BASE=REVISION: the last release, or the commit before" >&2; exit 1; }
+	tests/faults/mixed "$(BASE)" "$(or $(TIME),10m)"
 
 .PHONY: test-clients
 test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
@@ -277,3 +286,5 @@ ci: fhevm-assets lint test test-ui ## Run lint and every test in its short form,
 nightly: test-long test-owner mutants instructions ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
 	TIDEGATE_TESTS=long RUST_TEST_THREADS=$(FEW) $(MAKE) test-fhevm
 	$(MAKE) faults TIME=5m
+	@# Each night another version.
+	$(MAKE) test-matrix OWNERS=plain VERSIONS=$$((14 + $$(date +%-j) % 5))

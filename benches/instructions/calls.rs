@@ -155,10 +155,15 @@ pub const CALLS: &[Call] = &[
         name: "poll of one that waits",
         before: &[
             SURVEY,
+            // Few rows: the call reads all of them.
             "create temporary table waiting as
-             select row_number() over (order by m.msg_id) as n, (m.message ->> 'id')::uuid as id from pgmq.q_far as m",
+             select m.place / 100 as n, m.id
+             from (
+               select row_number() over (order by q.msg_id) as place, (q.message ->> 'id')::uuid as id from pgmq.q_far as q
+             ) as m
+             where m.place % 100 = 0",
             "prepare poll_waiting (bigint) as
-             select o.* from tidegate.request_outlooks(array(select w.id from waiting as w where w.n = 100 * $1)) as o",
+             select o.* from tidegate.request_outlooks(array(select w.id from waiting as w where w.n = $1)) as o",
         ],
         sql: "execute poll_waiting({n})",
         says: r#"req_status = "processing""#,

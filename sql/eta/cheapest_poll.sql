@@ -6,13 +6,24 @@
 -- `min_seconds` to `max_seconds`; null when there is nothing to choose from.
 --
 -- The mean of lateness and cost has its minimum near one of the times, so only those are tried; never one before all
--- of them, which would only cost a poll more.
+-- of them, which would only cost a poll more. Times within one second leave nothing to try.
 create or replace function tidegate.cheapest_poll(
   remaining_ms double precision[], poll_cost_ms double precision, jitter double precision, min_seconds integer,
   max_seconds integer
 )
   returns integer language plpgsql immutable parallel safe as $$
+declare
+  v_first integer;
+  v_last  integer;
 begin
+  select
+    least(max_seconds, greatest(min_seconds, ceil(min(ms) / 1000))),
+    least(max_seconds, greatest(min_seconds, ceil(max(ms) * (1 + jitter) / 1000)))
+  into v_first, v_last
+  from unnest(remaining_ms) as ms;
+  if v_first = v_last and remaining_ms <> '{}' then
+    return v_first;
+  end if;
   return (
     with candidate as (
       select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds

@@ -20,14 +20,26 @@ declare
   -- Messages newer than the last survey that are counted; beyond, an upper bound is enough.
   v_counted constant integer := 4000;
   v_now     constant timestamptz := tidegate.clock();
+  v_ended   bigint;
 begin
+  return query
+    select
+      r.id, r.kind, r.flow, r.req_status, r.transition_no, 'finished', r.queue, null::bigint,
+      greatest(interval '0', v_now - r.finished_at), greatest(interval '0', v_now - r.submitted_at), 0, null::bigint,
+      null::bigint, r.eta_seconds::integer, r.submitted_at, r.response, r.error, r.submitter, tidegate.executed(r),
+      false, tidegate.resolution(r), r.finished_at
+    from tidegate.request as r
+    where r.id = any(request_outlooks.ids) and r.req_status in ('completed', 'timed_out', 'failure');
+  get diagnostics v_ended = row_count;
+  if v_ended = cardinality(request_outlooks.ids) then
+    return;
+  end if;
+
   return query
     with asked as materialized (
       select
         r.id, r.kind, r.flow, r.req_status, r.transition_no, r.queue, r.msg_id, r.tx_in_flight_at, r.eta_seconds,
-        r.submitted_at, r.response, r.error, r.submitter, r.finished_at,
-        tidegate.executed(r) as executed, tidegate.resolution(r) as resolution,
-        r.cancel_requested_at is not null as cancelling,
+        r.submitted_at, r.error, r.submitter, r.cancel_requested_at,
         -- Null under no lease.
         case when r.lease is not null then (
           select bool_or(tidegate.is_held(c.until, c.lease_ms, v_now))
@@ -39,7 +51,7 @@ begin
         )) as elapsed,
         greatest(interval '0', v_now - r.submitted_at) as age
       from tidegate.request as r
-      where r.id = any(request_outlooks.ids)
+      where r.id = any(request_outlooks.ids) and r.req_status not in ('completed', 'timed_out', 'failure')
     ), waiting as materialized (
       select q.name as queue, w.msg_id, w.waiting, w.vt
       from (
@@ -52,9 +64,7 @@ begin
     ), terms as materialized (
       select g.kind, g.queue, g.req_status, k as of_kind, t as terms
       from (
-        select distinct a.kind, a.queue, a.req_status
-        from asked as a
-        where a.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+        select distinct a.kind, a.queue, a.req_status from asked as a
       ) as g
       join tidegate.kind as k on k.name = g.kind
       cross join lateral tidegate_internal.eta_inputs(k, g.queue, g.req_status, v_counted) as t
@@ -66,7 +76,6 @@ begin
           when 'processing' then 'tx_queue'
           when 'tx_in_flight' then 'tx_in_flight'
           when 'receipt_received' then 'awaiting_response'
-          else 'finished'
         end as place,
         case
           when a.held then 0
@@ -80,25 +89,22 @@ begin
     )
     select
       p.id, p.kind, p.flow, p.req_status, p.transition_no, p.place, p.queue, p.queue_position, p.elapsed, p.age,
-      case p.place
-        when 'finished' then 0
-        else coalesce(o.seconds, case p.place
-          when 'awaiting_response' then tidegate.response_backoff_seconds(p.elapsed)
-          -- By the nominal times; not before the end of a backoff or a delayed start. A send that takes longer is asked
-          -- for again after as long as it has taken: its answer is late by half of its time at most.
-          else greatest(
-            case when p.place = 'tx_in_flight' and extract(epoch from p.elapsed) > l.first / l.below
-              then least(ceil(extract(epoch from p.elapsed)), (p.terms).max_seconds) end,
-            case when l.first is not null then tidegate.bounded_seconds(
-              l.first + l.each * coalesce(p.queue_position, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
-            ) end,
-            case when p.visible_in is not null
-              then least(ceil(extract(epoch from p.visible_in)), (p.terms).max_seconds) end
-          )
-        end)
-      end::integer,
-      o.p50_ms, o.p90_ms, p.eta_seconds::integer, p.submitted_at, p.response, p.error, p.submitter,
-      p.executed, p.cancelling and p.place = 'tx_in_flight', p.resolution, p.finished_at
+      coalesce(o.seconds, case p.place
+        when 'awaiting_response' then tidegate.response_backoff_seconds(p.elapsed)
+        -- By the nominal times; not before the end of a backoff or a delayed start. A send that takes longer is asked
+        -- for again after as long as it has taken: its answer is late by half of its time at most.
+        else greatest(
+          case when p.place = 'tx_in_flight' and extract(epoch from p.elapsed) > l.first / l.below
+            then least(ceil(extract(epoch from p.elapsed)), (p.terms).max_seconds) end,
+          case when l.first is not null then tidegate.bounded_seconds(
+            l.first + l.each * coalesce(p.queue_position, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
+          ) end,
+          case when p.visible_in is not null
+            then least(ceil(extract(epoch from p.visible_in)), (p.terms).max_seconds) end
+        )
+      end)::integer,
+      o.p50_ms, o.p90_ms, p.eta_seconds::integer, p.submitted_at, null::jsonb, p.error, p.submitter, null::text,
+      p.cancel_requested_at is not null and p.place = 'tx_in_flight', null::jsonb, null::timestamptz
     from placed as p
     left join lateral tidegate.eta_line(
       p.place, (p.terms).tx_queue_size, (p.terms).drain_tps, (p.terms).concurrency, (p.of_kind).readiness_ms,
@@ -113,7 +119,7 @@ begin
         p.age, p.terms, v_now
       ) as e
       cross join lateral tidegate_internal.retry_after(p.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t
-      where (p.of_kind).eta = 'observed' and p.place <> 'finished'
+      where (p.of_kind).eta = 'observed'
       -- Not called for the others.
       offset 0
     ) as o on true;

@@ -4,5 +4,8 @@
 create or replace function tidegate_internal.spread_seconds(
   p_from integer, p_to double precision, p_share double precision
 )
-  returns integer language sql immutable parallel safe
-return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;
+  returns integer language plpgsql immutable parallel safe as $$
+begin
+  return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;
+end;
+$$;

@@ -5,7 +5,10 @@
 -- So do the versions of policies that requests which are still kept may have been tried under: they are judged by them.
 -- Returns how many it deleted. Null in the setting: none.
 create or replace function tidegate.expire_events(batch integer default 1000)
-  returns bigint language sql security definer as $$
+  returns bigint language plpgsql security definer as $$
+declare
+  v_expired bigint;
+begin
   with old as materialized (
     select 'gate' as subject, o.ctid
     from tidegate.gate_event as o
@@ -28,7 +31,7 @@ create or replace function tidegate.expire_events(batch integer default 1000)
         where n.kind = o.kind and n.stage = o.stage and n.version > o.version and n.at < tidegate.clock()
           - greatest(s.event_retention, k.retention + k.deadline + k.response_timeout + interval '24 hours')
       )
-    limit batch
+    limit expire_events.batch
   ), gates as (
     delete from tidegate.gate_event as e where e.ctid = any(array(select o.ctid from old as o where o.subject = 'gate'))
   ), breakers as (
@@ -38,6 +41,8 @@ create or replace function tidegate.expire_events(batch integer default 1000)
     delete from tidegate.policy_change as e
     where e.ctid = any(array(select o.ctid from old as o where o.subject = 'policy'))
   )
-  select count(*) from old;
+  select count(*) into v_expired from old;
+  return v_expired;
+end;
 $$;
 select tidegate_internal.allow('expire_events', '{api,worker,admin}');

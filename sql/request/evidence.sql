@@ -4,8 +4,9 @@
 -- A worker that could not store an answer, or write the effect of a receipt, has had it. A response may have come
 -- before the receipt. A share is no answer: it takes several.
 create or replace function tidegate_internal.evidence(p_id uuid, p_error jsonb)
-  returns text language sql stable as $$
-  select case
+  returns text language plpgsql stable as $$
+begin
+  return case
     when p_error ->> 'code' in ('unstorable_response', 'effect_failed')
       or p_error -> 'last_error' ->> 'code' = 'effect_failed'
       or exists (
@@ -23,4 +24,6 @@ create or replace function tidegate_internal.evidence(p_id uuid, p_error jsonb)
       )
       then 'response'
   end;
+end;
 $$;
+select tidegate_internal.plan_along_indexes('evidence');

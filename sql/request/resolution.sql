@@ -1,23 +1,9 @@
 -- resolution: What is known of a request that failed or timed out after a send that may have been executed, as its
 -- caller may see it: executed, source, at, and the response that came too late, if one did; null: nothing is.
 --
--- A share is no response, and of a verdict that rejects the kind's `reject_details` decides whether it is shown.
+-- Of a verdict that rejects, the error says it. An expression, as `executed`.
 create or replace function tidegate.resolution(request tidegate.request)
   returns jsonb language sql stable parallel safe
-return case when request.req_status in ('failure', 'timed_out') and request.cause <> 'verdict_rejected' then (
-  select jsonb_build_object('executed', o.executed, 'source', o.source, 'at', o.at)
-    || case when i.accept is not null then jsonb_build_object('accept', i.accept) else '{}' end
-    || case when i.response is not null and (i.accept is not false or k.reject_details)
-      then jsonb_build_object('response', i.response) else '{}' end
-  from tidegate.outcome as o
-  join tidegate.kind as k on k.name = o.kind
-  left join lateral (
-    select l.accept, l.response
-    from tidegate.response_inbox as l
-    where l.request_id = o.request_id and l.late and l.part is null
-    order by l.id
-    limit 1
-  ) as i on o.executed = 'yes'
-  where o.request_id = request.id and o.executed <> 'unknown'
-) end;
+return case when request.req_status in ('failure', 'timed_out') and request.cause <> 'verdict_rejected'
+  then tidegate.resolution_of_failed(request) end;
 select tidegate_internal.allow('resolution', '{reader,api,worker,admin}');

@@ -2,7 +2,8 @@
 --
 -- What was not may be submitted again, unless that has been done, or it repeats a request that may have been executed.
 create or replace function tidegate_internal.say_executed(p_ids uuid[], p_executed text, p_source text)
-  returns void language sql as $$
+  returns void language plpgsql as $$
+begin
   update tidegate.request as r
   set previous_status = r.req_status, error = r.error || jsonb_build_object(
     'retryable', p_executed = 'no' and r.send_id is null
@@ -20,4 +21,6 @@ create or replace function tidegate_internal.say_executed(p_ids uuid[], p_execut
     end
   )
   where r.id = any(p_ids) and jsonb_typeof(r.error) = 'object';
+end;
 $$;
+select tidegate_internal.plan_along_indexes('say_executed');

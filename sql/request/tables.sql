@@ -54,6 +54,7 @@
 --   submitter: The submitter, as given by the caller.
 --   reference: The downstream's name for it, from the receipt.
 --   eta_seconds: Retry-After at submit, seconds.
+--   eta_p50_ms: 50 percent ETA at submit, milliseconds; null: none.
 --   eta_p90_ms: 90 percent ETA at submit, milliseconds; null: none.
 --   payload: The submitted payload; never changed.
 --   response: The downstream's answer; of shares: {"shares": {part: response}}.

@@ -1,7 +1,8 @@
 -- longest_deadline: The longest deadline that a live request may have: it keeps the one of its submission.
 create or replace function tidegate_internal.longest_deadline()
-  returns interval language sql stable as $$
-  select greatest(
+  returns interval language plpgsql stable as $$
+begin
+  return greatest(
     (select max(k.deadline) from tidegate.kind as k),
     (
       select max(c.old_value::interval)
@@ -10,4 +11,5 @@ create or replace function tidegate_internal.longest_deadline()
         and c.at > tidegate.clock() - case when c.column_name = 'deadline' then c.old_value::interval end
     )
   );
+end;
 $$;

@@ -4,7 +4,8 @@
 create or replace function tidegate_internal.dedup_return(
   p_scopes text[], p_keys text[], p_made text[], p_refused uuid[]
 )
-  returns void language sql as $$
+  returns void language plpgsql as $$
+begin
   with before as (
     delete from tidegate.redrive as v where v.redriven_as = any(p_refused) returning v.request_id, v.redriven_as
   ), claimed as materialized (
@@ -38,4 +39,6 @@ create or replace function tidegate_internal.dedup_return(
   using claimed as c
   where d.scope = c.scope and d.key = c.key
     and not exists (select from returned as r where r.scope = d.scope and r.key = d.key);
+end;
 $$;
+select tidegate_internal.plan_along_indexes('dedup_return');

@@ -8,16 +8,22 @@
 create or replace function tidegate_internal.key_stands(
   p_request tidegate.request, p_key tidegate.dedup, p_now timestamptz
 )
-  returns boolean language sql stable as $$
-  select case
-    when p_request.req_status = 'completed'
-      then p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)
-    when p_request.req_status not in ('failure', 'timed_out') then true
-    when e.executed = 'no' or k.key_after_unknown = 'free' then false
-    when k.key_after_unknown = 'resolved' and e.executed = 'unknown' then true
-    else p_now < tidegate_internal.window_end(p_request.finished_at, p_key.dedup_window)
-  end
-  from tidegate.kind as k
-  cross join lateral (select tidegate.executed(p_request) as executed) as e
-  where k.name = p_request.kind;
+  returns boolean language plpgsql stable as $$
+begin
+  if p_request.req_status = 'completed' then
+    return p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window);
+  elsif p_request.req_status not in ('failure', 'timed_out') then
+    return true;
+  end if;
+  return (
+    select case
+      when e.executed = 'no' or k.key_after_unknown = 'free' then false
+      when k.key_after_unknown = 'resolved' and e.executed = 'unknown' then true
+      else p_now < tidegate_internal.window_end(p_request.finished_at, p_key.dedup_window)
+    end
+    from tidegate.kind as k
+    cross join lateral (select tidegate.executed(p_request) as executed) as e
+    where k.name = p_request.kind
+  );
+end;
 $$;

@@ -41,6 +41,8 @@ declare
   v_eta_first  bigint;
   v_eta_each   bigint;
   v_eta_below  bigint;
+  v_p50_ms     bigint;
+  v_p90_ms     bigint;
   v_first      boolean;
   v_timeout    text;
   v_last       bigint;
@@ -126,9 +128,14 @@ begin
         -- end of each queue
         else perform tidegate_internal.refuse_queue(queue);
       end case;
-      retry_after_seconds := greatest(
-        v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
-      );
+      if v_eta_first is null then
+        select e.seconds, e.p50_ms, e.p90_ms into retry_after_seconds, v_p50_ms, v_p90_ms
+        from tidegate_internal.entry_eta(submit.kind, queue_position, id, v_now) as e;
+      else
+        retry_after_seconds := greatest(
+          v_min, least(v_max, (v_eta_first + v_eta_each * queue_position + v_eta_below - 1) / v_eta_below)
+        );
+      end if;
       v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
       with counted as (
         insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
@@ -136,10 +143,10 @@ begin
       )
       insert into tidegate.request (
         id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
-        submitter, eta_seconds, payload, traceparent
+        submitter, eta_seconds, eta_p50_ms, eta_p90_ms, payload, traceparent
       ) values (
         submit.id, submit.kind, v_flow, 'processing', 'submitted', v_threshold, submit.queue, v_number, v_now, v_now,
-        v_now + v_deadline, submit.submitter, submit.retry_after_seconds, submit.payload,
+        v_now + v_deadline, submit.submitter, submit.retry_after_seconds, v_p50_ms, v_p90_ms, submit.payload,
         tidegate_internal.valid_traceparent(submit.traceparent)
       );
       v_done := set_config('tidegate.counted', v_counted, true);

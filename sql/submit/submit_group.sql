@@ -20,19 +20,30 @@ create or replace function tidegate.submit_group(
   language plpgsql security definer
   set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_observed boolean;
 begin
-  if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null and submit_group.admission = 'enforce'
+  select t.eta_first is null into v_observed
+  from tidegate.submit_terms as t
+  where t.kind = submit_group.kind
+    and cardinality(submit_group.payloads) = 1 and submit_group.not_before is null
+    and submit_group.admission = 'enforce'
     -- One of each or none, and the first is where [1] finds it.
     and coalesce(submit_group.idempotency_keys, array[null::text]) = array[submit_group.idempotency_keys[1]]
-    and coalesce(submit_group.submitters, array[null::text]) = array[submit_group.submitters[1]]
-    and exists (select from tidegate.submit_terms as t where t.kind = submit_group.kind)
-  then
-    return query select s.*, null::bigint, null::bigint
+    and coalesce(submit_group.submitters, array[null::text]) = array[submit_group.submitters[1]];
+  if found then
+    select s.* into id, outcome, req_status, queue, queue_position, retry_after_seconds
     from tidegate.submit(
       submit_group.kind, submit_group.payloads[1], submit_group.idempotency_keys[1], submit_group.submitters[1],
       same_key => submit_group.same_key, key_patience_ms => submit_group.key_patience_ms,
       traceparent => submit_group.traceparents[1]
     ) as s;
+    if v_observed and outcome = 'accepted' then
+      select r.eta_p50_ms, r.eta_p90_ms into eta_p50_ms, eta_p90_ms
+      from tidegate.request as r
+      where r.id = submit_group.id;
+    end if;
+    return next;
     return;
   end if;
   return query select * from tidegate_internal.submit_requests(

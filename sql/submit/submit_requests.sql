@@ -219,14 +219,15 @@ begin
     v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
-      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload, traceparent
+      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p50_ms, eta_p90_ms, payload,
+      traceparent
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
       case v_status when 'queued' then v_now end, case v_status when 'processing' then v_now end,
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-      n.submitter, n.seconds, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent)
+      n.submitter, n.seconds, n.p50_ms, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent)
     from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas, v_traceparents)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms, traceparent)
     where n.msg_id is not null;

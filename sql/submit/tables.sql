@@ -36,7 +36,7 @@
 --   has_quotas: Whether any submitter has a quota.
 --   min_seconds: The smallest Retry-After.
 --   max_seconds: The largest Retry-After.
---   eta_first: See eta_line: its first, in millionths.
---   eta_each: See eta_line: its each, in millionths.
---   eta_below: See eta_line: its below, in millionths; null: nothing leaves the queue.
+--   eta_first: See eta_line: its first, in millionths; null: the ETA is observed.
+--   eta_each: See eta_line: its each, in millionths; null: the ETA is observed.
+--   eta_below: See eta_line: its below, in millionths; null: nothing leaves the queue, or the ETA is observed.
 --   compares_payloads: Whether a known key is refused with another payload.

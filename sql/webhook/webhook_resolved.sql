@@ -4,7 +4,8 @@
 -- It takes the place of the delivery of the end, which is not made any more if it was still pending: this one has the
 -- whole state, and every attempt of a delivery has the same body.
 create or replace function tidegate_internal.webhook_resolved(p_ids uuid[])
-  returns void language sql as $$
+  returns void language plpgsql as $$
+begin
   insert into tidegate.webhook_delivery (request_id, id, event, url, host_port, due_at)
   select r.id, tidegate_internal.uuid_v7(), 'request.resolved', u.url,
     coalesce(tidegate_internal.webhook_host_port(u.url), '?'), tidegate.clock()
@@ -18,4 +19,6 @@ create or replace function tidegate_internal.webhook_resolved(p_ids uuid[])
     id = excluded.id, event = excluded.event, url = excluded.url, host_port = excluded.host_port, state = 'pending',
     attempt = 0, due_at = excluded.due_at, nonce = null, last_status = null, last_error = null,
     created_at = tidegate.clock(), finished_at = null;
+end;
 $$;
+select tidegate_internal.plan_along_indexes('webhook_resolved');

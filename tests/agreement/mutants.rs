@@ -76,8 +76,8 @@ const MUTANTS: [Mutant; 25] = [
         name: "a window that never passes",
         changes: &[(
             "key_stands",
-            "then p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)",
-            "then true",
+            "return p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)",
+            "return true",
         )],
     },
     Mutant {
@@ -96,9 +96,8 @@ const MUTANTS: [Mutant; 25] = [
         name: "a window that ends while its request lives",
         changes: &[(
             "key_stands",
-            "when p_request.req_status not in ('failure', 'timed_out') then true",
-            "when p_request.req_status not in ('failure', 'timed_out')
-              then p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window)",
+            "return true;",
+            "return p_now < tidegate_internal.window_end(p_key.first_seen, p_key.dedup_window);",
         )],
     },
     Mutant {
@@ -112,7 +111,11 @@ const MUTANTS: [Mutant; 25] = [
     Mutant {
         name: "a lost send that counts as unsent",
         changes: &[
-            ("executed", "case when request.tx_attempt > request.tx_unsent then 'unknown' else 'no' end", "'no'"),
+            (
+                "executed_of_failed",
+                "case when request.tx_attempt > request.tx_unsent then 'unknown' else 'no' end",
+                "'no'",
+            ),
             (
                 "request_history",
                 "and (r.tx_attempt > r.tx_unsent or e.evidence is not null)",

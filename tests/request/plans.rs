@@ -1,4 +1,4 @@
-//! Does an everyday function read but the requests that it is about, however many there are?
+//! Does an everyday function read but the requests that it is about, however many there are, by plans that are kept?
 
 use crate::support::{
     TestDatabase,
@@ -17,7 +17,8 @@ async fn no_everyday_function_scans_some_requests() {
 }
 
 async fn reads_few(database: TestDatabase) {
-    let mut session = Session::open(&database).await;
+    let mut session = Session::open_as_superuser(&database).await;
+    session.execute("set track_functions = 'all'").await;
     let id = session.text("select id from tidegate.submit('direct', '{}')").await;
     let waiting = session.text("select request_id from tidegate.awaiting_response limit 1").await;
     session
@@ -99,7 +100,9 @@ async fn reads_few(database: TestDatabase) {
                 sql if sql.contains("tidegate.recover(") => i64::MAX,
                 _ => 1500,
             };
-            if read.scans > 0 || read.rows_by_index > most {
+            // Nobody waits for these.
+            let may_plan = sql.contains("tidegate.recover(") || sql.contains("tidegate.rescan_queue(");
+            if read.scans > 0 || read.rows_by_index > most || !(may_plan || read.sql_functions.is_empty()) {
                 wrong.push(format!("round {round}: {sql}: {read:?}"));
             }
         }

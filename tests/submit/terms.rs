@@ -1,5 +1,7 @@
 //! Do plain submissions go by the configuration as it is, whatever changes it and when?
 
+use std::collections::BTreeSet;
+
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::support::{
@@ -63,6 +65,51 @@ async fn submissions_heed_every_change_within_its_transaction_and_after_it() {
         }
         assert_eq!(told[0], told[1], "{change}");
     }
+}
+
+/// A transaction that has changed the configuration submits without the terms.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observed_eta_is_that_of_a_submission_without_terms() {
+    let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute(
+            "update tidegate.setting set jitter = 0;
+             update tidegate.kind set eta = 'observed' where name = 'direct';
+             select count(*) from tidegate.submit_batch('direct', array_fill('1'::jsonb, array[100]));
+             insert into tidegate.kind_pace (kind, samples, in_flight, observed_at) values ('direct', 0, 0, 'infinity');
+             insert into tidegate.queue_pace (queue, observed_at) values ('tx', 'infinity')",
+        )
+        .await;
+    let told = "select queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms
+                from tidegate.submit_group('direct', array['{}'::jsonb])";
+    let stored = "select eta_seconds, eta_p50_ms, eta_p90_ms from tidegate.request order by msg_id desc limit 1";
+    let mut sorts = BTreeSet::new();
+    for answers in ["null", "array(select 40 + n * 7.5 from generate_series(1, 40) as n)"] {
+        for still in ["null", "tidegate.clock() - interval '20 seconds'"] {
+            for (per_second, limit) in [("null", "null"), ("3", "null"), ("null", "7"), ("3", "7")] {
+                session
+                    .execute(&format!(
+                        "update tidegate.kind_pace set answer_ms = {answers}, still_since = {still};
+                         update tidegate.queue_pace set per_second = {per_second};
+                         update tidegate.queue set per_seconds = {limit} where name = 'tx'"
+                    ))
+                    .await;
+                let mut ways = Vec::new();
+                for changed in ["off", "on"] {
+                    session.execute("begin").await;
+                    session.execute(&format!("set local tidegate.config_changed = '{changed}'")).await;
+                    ways.push((session.text(told).await, session.text(stored).await));
+                    session.rollback().await;
+                }
+                assert_eq!(ways[0], ways[1], "{answers}, {still}, {per_second}, {limit}");
+                assert!(ways[0].0.ends_with(&ways[0].1), "{ways:?}");
+                sorts.insert(ways.remove(0).0);
+            }
+        }
+    }
+    assert!(sorts.len() >= 8, "{sorts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,6 +24,9 @@ pub struct Reads {
     pub scans: i64,
     pub index_scans: i64,
     pub rows_by_index: i64,
+    /// Functions in SQL that it has called and not put in place of the call: each statement parses and plans them anew. Known
+    /// to a superuser with `track_functions = 'all'`.
+    pub sql_functions: Vec<String>,
 }
 
 impl Session {
@@ -98,14 +101,24 @@ impl Session {
             "select coalesce(sum(seq_scan), 0), coalesce(sum(idx_scan), 0), coalesce(sum(idx_tup_fetch), 0)
              from pg_stat_xact_user_tables where relname ~ '^({tables})$'"
         );
+        let called = "select p.proname, f.calls
+             from pg_stat_xact_user_functions as f
+             join pg_proc as p on p.oid = f.funcid
+             join pg_language as l on l.oid = p.prolang
+             where f.schemaname ~ '^tidegate' and l.lanname = 'sql'";
         self.execute("begin").await;
-        let before = self.text(&so_far).await;
+        let (before, called_before) = (self.text(&so_far).await, self.texts(called).await);
         self.texts(statement).await;
-        let after = self.text(&so_far).await;
+        let (after, called_after) = (self.text(&so_far).await, self.texts(called).await);
         self.commit().await;
         let numbers = |text: &str| -> Vec<i64> { text.split(' ').map(|n| n.parse().unwrap()).collect() };
         let (before, after) = (numbers(&before), numbers(&after));
-        Reads { scans: after[0] - before[0], index_scans: after[1] - before[1], rows_by_index: after[2] - before[2] }
+        Reads {
+            scans: after[0] - before[0],
+            index_scans: after[1] - before[1],
+            rows_by_index: after[2] - before[2],
+            sql_functions: called_after.into_iter().filter(|calls| !called_before.contains(calls)).collect(),
+        }
     }
 
     /// Starts a statement in a task of its own.

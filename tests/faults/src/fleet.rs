@@ -52,10 +52,54 @@ impl Programs {
     }
 }
 
+/// The programs that the processes of a fleet are.
+#[derive(Debug)]
+pub struct Builds {
+    own: Programs,
+    beside: Option<Programs>,
+    their_schema: bool,
+}
+
+impl Builds {
+    /// Those that the options name.
+    ///
+    /// # Errors
+    ///
+    /// When a program is missing.
+    pub fn of(options: &Options) -> anyhow::Result<Self> {
+        let own = match &options.programs {
+            Some(directory) => Programs::in_directory(directory)?,
+            None => {
+                let program = std::env::current_exe()?;
+                Programs::in_directory(program.parent().context("this program is nowhere")?)?
+            }
+        };
+        let beside = options.beside.as_deref().map(Programs::in_directory).transpose()?;
+        Ok(Self { own, beside, their_schema: options.their_schema })
+    }
+
+    /// The programs of the build that judges.
+    #[must_use]
+    pub const fn own(&self) -> &Programs {
+        &self.own
+    }
+
+    /// The programs of the build whose functions are in the database.
+    #[must_use]
+    pub fn of_schema(&self) -> &Programs {
+        self.beside.as_ref().filter(|_| self.their_schema).unwrap_or(&self.own)
+    }
+
+    /// The programs of the n-th process of a sort, from 1.
+    fn nth(&self, number: usize) -> &Programs {
+        self.beside.as_ref().filter(|_| !number.is_multiple_of(2)).unwrap_or(&self.own)
+    }
+}
+
 /// All that runs. It ends with the value.
 #[derive(Debug)]
 pub struct Fleet {
-    /// Its processes.
+    /// What operators run.
     pub programs: Programs,
     server: Mutex<Server>,
     /// API nodes.
@@ -91,7 +135,7 @@ impl Fleet {
     ///
     /// When a part does not start.
     pub async fn start(
-        programs: &Programs,
+        builds: &Builds,
         server: &Server,
         options: &Options,
         directory: &Path,
@@ -108,7 +152,7 @@ impl Fleet {
             let name = format!("node-{number}");
             let serve = |listen: &str| ["serve", "--listen", listen].map(str::to_owned).to_vec();
             let (node, said) =
-                Unit::start(&name, &programs.tidegate, serve("127.0.0.1:0"), network().await?, &logs).await?;
+                Unit::start(&name, &builds.nth(number).tidegate, serve("127.0.0.1:0"), network().await?, &logs).await?;
             let address = address_in(&said)?;
             nodes.push(node.with_arguments(serve(&address.to_string())));
             addresses.push(address);
@@ -120,7 +164,7 @@ impl Fleet {
             let log = receiver_log.to_string_lossy();
             ["receiver", "--listen", listen, "--event-log", &log].map(str::to_owned).to_vec()
         };
-        let start = Unit::start("receiver", &programs.faults, receives("127.0.0.1:0"), network().await?, &logs);
+        let start = Unit::start("receiver", &builds.own.faults, receives("127.0.0.1:0"), network().await?, &logs);
         let (receiver, said) = start.await?;
         let receiver_address = address_in(&said)?;
         let receiver = receiver.with_arguments(receives(&receiver_address.to_string()));
@@ -143,7 +187,7 @@ impl Fleet {
         }
         arguments.insert(0, "downstream".to_owned());
         let (downstream, said) =
-            Unit::start("downstream", &programs.worker, arguments, network().await?, &logs).await?;
+            Unit::start("downstream", &builds.own.worker, arguments, network().await?, &logs).await?;
         let to_downstream = Proxy::start(Upstream::Tcp(vec![address_in(&said)?])).await?;
         let service = format!("http://{}", to_downstream.address);
 
@@ -176,11 +220,12 @@ impl Fleet {
             .into_iter()
             .chain(scene::kinds_of("tx").flat_map(|kind| ["--kind".to_owned(), kind.to_owned()]))
             .collect();
-            let (worker, _) = Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
+            let (worker, _) =
+                Unit::start(&name, &builds.nth(number).worker, arguments, network().await?, &logs).await?;
             workers.push(worker);
         }
         if options.foreign {
-            for (name, arguments) in foreign(programs, to_downstream.address)? {
+            for (name, arguments) in foreign(&builds.own, to_downstream.address)? {
                 let (worker, _) = Unit::start(name, Path::new("env"), arguments, network().await?, &logs).await?;
                 workers.push(worker);
             }
@@ -189,11 +234,12 @@ impl Fleet {
         for number in 1..=2 {
             let name = format!("booker-{number}");
             let arguments = ["booker", "--name", &name, "--downstream", &service].map(str::to_owned).to_vec();
-            let (booker, _) = Unit::start(&name, &programs.faults, arguments, network().await?, &logs).await?;
+            let (booker, _) =
+                Unit::start(&name, &builds.nth(number).faults, arguments, network().await?, &logs).await?;
             bookers.push(booker);
         }
         Ok(Self {
-            programs: programs.clone(),
+            programs: builds.of_schema().clone(),
             server: Mutex::new(server.clone()),
             nodes,
             addresses,

@@ -62,4 +62,12 @@ pub struct Options {
     /// Where `tidegate`, `tidegate-worker` and `tidegate-faults` are [default: beside this program]
     #[arg(long)]
     pub programs: Option<PathBuf>,
+
+    /// Where the programs of another build are: every second process is one of those
+    #[arg(long, value_name = "DIRECTORY")]
+    pub beside: Option<PathBuf>,
+
+    /// The functions in the database are those of that build, as after `tidegate migrate --downgrade`
+    #[arg(long, requires = "beside")]
+    pub their_schema: bool,
 }

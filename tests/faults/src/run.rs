@@ -11,14 +11,17 @@ use std::{
 use anyhow::Context;
 use sqlx::Connection;
 use tidegate::internals::shutdown;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    process::Command,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     beat::Beat,
     checker,
     evidence::{BreakerRule, Evidence, Measured, QuotaCount, Seen as Call, Stall},
-    fleet::{Fleet, Programs},
+    fleet::{Builds, Fleet},
     inject::Injector,
     journal::Journal,
     load::Load,
@@ -27,7 +30,7 @@ use crate::{
     quotas::QuotaCounter,
     report::{Processes, Report},
     scene,
-    server::Server,
+    server::{DATABASE, Server},
     standby,
 };
 
@@ -41,13 +44,7 @@ const NODE_MEMORY_MAX: u64 = 600 << 10;
 /// When the run itself cannot go on: a part that does not start, a disk that is full.
 pub async fn run(options: Options) -> anyhow::Result<Report> {
     let stop = shutdown::on_signal()?;
-    let programs = match &options.programs {
-        Some(directory) => Programs::in_directory(directory)?,
-        None => {
-            let program = std::env::current_exe()?;
-            Programs::in_directory(program.parent().context("this program is nowhere")?)?
-        }
-    };
+    let builds = Builds::of(&options)?;
     let directory = match &options.directory {
         Some(directory) => {
             std::fs::create_dir_all(directory)?;
@@ -57,9 +54,9 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
     };
     // The account that PostgreSQL runs as has to reach its part.
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
-    let server = Server::start(&directory.join("postgres"), &programs.faults).await?;
+    let server = Server::start(&directory.join("postgres"), &builds.own().faults).await?;
     let mut servers = vec![server];
-    let outcome = within(&options, &programs, &mut servers, &directory, &stop).await;
+    let outcome = within(&options, &builds, &mut servers, &directory, &stop).await;
     for server in servers {
         server.end().await?;
     }
@@ -87,7 +84,7 @@ async fn remove(directory: &Path) {
 
 async fn within(
     options: &Options,
-    programs: &Programs,
+    builds: &Builds,
     servers: &mut Vec<Server>,
     directory: &Path,
     stop: &CancellationToken,
@@ -102,7 +99,10 @@ async fn within(
     ));
     let server = servers[0].clone();
     let old_days = scene::set(&server, options).await?;
-    let fleet = Arc::new(Fleet::start(programs, &server, options, directory, seed).await?);
+    if options.their_schema {
+        downgrade(&builds.of_schema().tidegate, &server).await?;
+    }
+    let fleet = Arc::new(Fleet::start(builds, &server, options, directory, seed).await?);
     scene::deliver(&server, fleet.receiver_address).await?;
     journal.say("the fleet is up");
 
@@ -116,7 +116,7 @@ async fn within(
     let standby = match options.failover {
         true => {
             let directory = directory.join("standby");
-            let standby = standby::follow(&server, &directory, &programs.faults).await?;
+            let standby = standby::follow(&server, &directory, &builds.own().faults).await?;
             servers.push(standby.clone());
             journal.say("a synchronous standby follows");
             Some(standby)
@@ -163,6 +163,15 @@ async fn within(
         &evidence,
         verdict,
     ))
+}
+
+/// Replaces the functions in the database by those of this program.
+async fn downgrade(tidegate: &Path, server: &Server) -> anyhow::Result<()> {
+    let mut command = Command::new(tidegate);
+    command.args(["migrate", "--downgrade"]).env("DATABASE_URL", server.url(DATABASE));
+    let status = command.status().await?;
+    anyhow::ensure!(status.success(), "`{} migrate --downgrade` ended with {status}", tidegate.display());
+    Ok(())
 }
 
 /// Restarts processes that have ended by themselves, and prints progress at intervals.

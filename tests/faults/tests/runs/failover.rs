@@ -25,6 +25,8 @@ async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_wi
         only: Vec::new(),
         directory: None,
         programs: Some(directory_of(program).unwrap()),
+        beside: None,
+        their_schema: false,
     })
     .await
     .unwrap();

@@ -27,6 +27,8 @@ async fn keys_that_are_executed_twice_are_found_within_a_minute() {
         only: Vec::new(),
         directory: Some(directory.path().to_owned()),
         programs: Some(directory_of(program).unwrap()),
+        beside: None,
+        their_schema: false,
     })
     .await
     .unwrap();

@@ -27,6 +27,8 @@ async fn every_promise_holds_while_everything_breaks() {
         only: Vec::new(),
         directory: None,
         programs: Some(directory_of(program).unwrap()),
+        beside: None,
+        their_schema: false,
     })
     .await
     .unwrap();
