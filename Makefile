@@ -56,11 +56,12 @@ PROGRAMS = --lib --bins --test faults --test processes
 # Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
 AFTERWARDS =
 # Tests of `it` that CI runs: those about the server (private ones, failover, TLS, poolers, foreign settings) and about how
-# the schema is installed, upgraded and restored; and the five that take most of the processor.
+# the schema is installed, upgraded and restored; and those that take longest, about large tables, outages and programs.
 SKIPPED = $(addprefix --skip database::, copies:: embedded_postgres:: failover:: passwords:: pooler:: schemas:: surroundings:: \
   tls:: upgrades:: lock_order::everybody_at_once) \
-  $(addprefix --skip , gate::back_pressure::a_hundred_at_once invariant::doctor::every_inconsistency \
-  maintenance::passed_over::every_deadline request::executed::what_is_known)
+  $(addprefix --skip , claim::old_snapshots:: config::live:: gate::back_pressure::a_hundred_at_once \
+  gate::quotas::maintenance_goes http::waiting_many:: invariant::doctor::every_inconsistency library::examples:: \
+  maintenance::passed_over::every_deadline policy::outages:: request::executed::what_is_known request::plans::)
 
 # Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
 OWNER ?= superuser

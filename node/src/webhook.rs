@@ -33,7 +33,7 @@ use tidegate::internals::{
 use tracing::Instrument;
 
 /// How often a process without deliveries claims again.
-const IDLE: Duration = Duration::from_millis(500);
+const IDLE: Duration = Duration::from_millis(200);
 
 /// How long a process waits before it claims again after a database error.
 const DATABASE_PAUSE: Duration = Duration::from_secs(2);

@@ -2,6 +2,9 @@
 --
 -- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: workers poll as well.
 create or replace function tidegate.wake(queue text)
-  returns void language sql security definer
-return pg_notify('tidegate_queue', wake.queue);
+  returns void language plpgsql security definer as $$
+begin
+  perform pg_notify('tidegate_queue', wake.queue);
+end;
+$$;
 select tidegate_internal.allow('wake', '{api,worker,admin}');

@@ -4,6 +4,9 @@
 -- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: nodes with waiters poll as
 -- well.
 create or replace function tidegate.watch(moves boolean default false)
-  returns void language sql security definer
-return pg_notify('tidegate_watch', case when watch.moves then 'moved' else 'ended' end);
+  returns void language plpgsql security definer as $$
+begin
+  perform pg_notify('tidegate_watch', case when watch.moves then 'moved' else 'ended' end);
+end;
+$$;
 select tidegate_internal.allow('watch', '{api,worker,admin}');

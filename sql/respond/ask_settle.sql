@@ -3,7 +3,8 @@
 --
 -- A response is stored by `respond`, a failure by `fail_receipt`.
 create or replace function tidegate.ask_settle(id uuid, after interval default null)
-  returns void language sql security definer as $$
+  returns void language plpgsql security definer as $$
+begin
   update tidegate.awaiting_response as a
   set
     ask_at = c.now + greatest(
@@ -12,5 +13,7 @@ create or replace function tidegate.ask_settle(id uuid, after interval default n
   from tidegate.request as r
   cross join (select tidegate.clock() as now) as c
   where a.request_id = ask_settle.id and r.id = a.request_id;
+end;
 $$;
 select tidegate_internal.allow('ask_settle', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('ask_settle', 'hashjoin');

@@ -4,11 +4,16 @@
 create or replace function tidegate.worker_seen(
   name text, stages text[], queues text[], stopping boolean default false, kinds text[] default null
 )
-  returns void language sql security definer as $$
+  returns void language plpgsql security definer as $$
+begin
   insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
-  values (name, stages, queues, case when stopping then tidegate.clock() end, kinds)
+  values (
+    worker_seen.name, worker_seen.stages, worker_seen.queues,
+    case when worker_seen.stopping then tidegate.clock() end, worker_seen.kinds
+  )
   on conflict on constraint worker_pkey do update
   set stages = excluded.stages, queues = excluded.queues, last_seen_at = tidegate.clock(),
     stopped_at = excluded.stopped_at, kinds = excluded.kinds;
+end;
 $$;
 select tidegate_internal.allow('worker_seen', '{worker,admin}');

@@ -370,19 +370,6 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             ],
         ),
         (
-            "dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)",
-            &[
-                (
-                    "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '1 hour', now() + interval '59 minutes')",
-                    "dedup_expires_no_earlier_than_its_window",
-                ),
-                (
-                    "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '0', now())",
-                    "dedup_expires_after_it_is_seen",
-                ),
-            ],
-        ),
-        (
             "submission_sample (kind, submitted, replayed)",
             &[(
                 "insert values ('direct', 1, 2)",

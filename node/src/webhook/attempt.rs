@@ -12,7 +12,7 @@ use serde::Serialize;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tidegate::internals::{
     store::{Attempted, Delivery},
-    traces::TRACEPARENT,
+    traces::{TRACEPARENT, valid_traceparent},
 };
 use uuid::Uuid;
 
@@ -87,7 +87,7 @@ impl Clients {
             .header(HEADER_WEBHOOK_TIMESTAMP, delivery.claimed_at)
             .header(HEADER_WEBHOOK_SIGNATURE, signature)
             .header("tidegate-attempt", delivery.attempt);
-        let post = match &delivery.traceparent {
+        let post = match delivery.traceparent.as_deref().and_then(valid_traceparent) {
             Some(traceparent) => post.header(TRACEPARENT, traceparent),
             None => post,
         };

@@ -13,7 +13,7 @@ use reqwest::{
     redirect,
 };
 use tidegate::{
-    internals::traces::TRACEPARENT,
+    internals::traces::{TRACEPARENT, valid_traceparent},
     request::{Phases, Request},
 };
 use tokio::time::timeout;
@@ -151,7 +151,7 @@ impl Service {
             .header("tidegate-kind", &request.kind)
             .header("tidegate-attempt", request.attempt)
             .header("tidegate-began-at", Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true));
-        if let Some(traceparent) = &request.traceparent {
+        if let Some(traceparent) = request.traceparent.as_deref().and_then(valid_traceparent) {
             call = call.header(TRACEPARENT, traceparent);
         }
         if method == Method::POST {

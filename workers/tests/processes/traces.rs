@@ -284,10 +284,20 @@ async fn without_a_collector_nothing_is_traced_and_a_traceparent_is_passed_on_as
     assert_eq!(fleet.kept().await, None);
     fleet.request(Some(CALLER)).await;
     assert_eq!(fleet.kept().await.as_deref(), Some(CALLER));
+    // Written by hand: it fits no header.
+    fleet
+        .database
+        .execute(
+            r"create function public.spoil() returns trigger language plpgsql as $$
+              begin new.traceparent := E'no\ntrace'; return new; end $$;
+              create trigger spoil before insert on tidegate.request for each row execute function public.spoil()",
+        )
+        .await;
+    fleet.request(None).await;
     let (around, logs) = fleet.stop().await;
 
-    assert_eq!(*around.sent.lock().unwrap(), ["", "", "", CALLER]);
-    assert_eq!(*around.delivered.lock().unwrap(), ["", "", CALLER]);
+    assert_eq!(*around.sent.lock().unwrap(), ["", "", "", CALLER, ""]);
+    assert_eq!(*around.delivered.lock().unwrap(), ["", "", CALLER, ""]);
     assert!(around.spans.lock().unwrap().is_empty());
     assert!(!logs.concat().iter().any(|line| line.contains("trace_id")));
 }
