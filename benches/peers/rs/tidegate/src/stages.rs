@@ -56,7 +56,8 @@ const KINDS: [&str; 4] = ["direct", "input_proof", "public_decrypt", "user_decry
 
 /// The stages of all kinds.
 pub fn of_all_kinds(store: &Store) -> Stages {
-    let responder = pc::is_set("TIDEGATE_RESPOND").then(|| respond_later(store));
+    let how = pc::word("TIDEGATE_RESPOND", "");
+    let responder = (!how.is_empty()).then(|| respond_later(store, &how));
     KINDS.into_iter().fold(Stages::new(), |stages, kind| {
         let stages = stages.transact(kind, Noop { responder: responder.clone() });
         if kind.ends_with("decrypt") { stages.readiness(kind, Noop { responder: None }) } else { stages }
@@ -65,11 +66,10 @@ pub fn of_all_kinds(store: &Store) -> Stages {
 
 /// A responder that answers requests a moment after they were sent: `TIDEGATE_RESPOND=1` each by a call of its own, `many` in
 /// groups, `shares` with three shares each, in groups.
-fn respond_later(store: &Store) -> Responder {
+fn respond_later(store: &Store, how: &str) -> Responder {
     let (responder, sent) = mpsc::unbounded_channel();
     let sent = Arc::new(Mutex::new(sent));
     let store = store.with_own_pool(RESPONDERS);
-    let how = pc::word("TIDEGATE_RESPOND", "1");
     let group = if how == "1" { 1 } else { GROUP };
     let parts: &[Option<&str>] = if how == "shares" { &[Some("a"), Some("b"), Some("c")] } else { &[None] };
     for _ in 0..RESPONDERS {
