@@ -115,13 +115,19 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     })
     .await;
 
+    // Not while the machine is so busy that calls take longer than that.
+    let learned = "select floor(timeout_ms)::bigint from tidegate.estimator_overview";
+    eventually("they learn less than the policy's timeout", || async {
+        feed(&database).await;
+        (20..900).contains(&database.number(learned).await)
+    })
+    .await;
+
     // The last reports come with the stop. The requests that the killed process held are rescued, not sent again.
     for running in workers.into_iter().skip(1) {
         stop(running).await;
     }
-    let learned = "select floor(timeout_ms)::bigint from tidegate.estimator_overview";
     let learned = database.number(learned).await;
-    assert!((20..900).contains(&learned), "{learned} ms");
     let unreported = database
         .number(
             "select sum(e.answers - r.reported)
