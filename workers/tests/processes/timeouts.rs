@@ -128,6 +128,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         stop(running).await;
     }
     let learned = database.number(learned).await;
+    assert!((20..900).contains(&learned), "{learned} ms");
     let unreported = database
         .number(
             "select sum(e.answers - r.reported)
