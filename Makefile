@@ -55,13 +55,15 @@ PACKAGES = -p tidegate -p tidegate-node -p tidegate-cli -p tidegate-policy -p ti
 PROGRAMS = --lib --bins --test faults --test processes
 # Those that run after all others: tests of several processes with a real chain, which notice how long each step takes.
 AFTERWARDS =
-# Tests of `it` that CI runs: those about the server (private ones, failover, TLS, poolers, foreign settings) and about how
-# the schema is installed, upgraded and restored; and those that take longest, about large tables, outages and programs.
+# Tests that CI runs: those about the server (private ones, failover, TLS, poolers, foreign settings) and about how the schema
+# is installed, upgraded and restored; those of the checker of the fault suite; and those that take longest.
 SKIPPED = $(addprefix --skip database::, copies:: embedded_postgres:: failover:: passwords:: pooler:: schemas:: surroundings:: \
   tls:: upgrades:: lock_order::everybody_at_once) \
-  $(addprefix --skip , claim::old_snapshots:: config::live:: gate::back_pressure::a_hundred_at_once \
-  gate::quotas::maintenance_goes http::waiting_many:: invariant::doctor::every_inconsistency library::examples:: \
-  maintenance::passed_over::every_deadline policy::outages:: request::executed::what_is_known request::plans::)
+  $(addprefix --skip , checker:: claim::leases:: claim::old_snapshots:: cli::commands::without_a_url config::live:: \
+  config::names::many_concurrent gate::back_pressure::a_hundred_at_once gate::quotas::maintenance_goes http::waiting_many:: \
+  invariant::doctor::every_inconsistency library::examples:: maintenance::passed_over::every_deadline policy::outages:: \
+  queue::surveys::whatever_happens request::executed::what_is_known request::guards::every_movement request::plans:: \
+  submit::plain::a_single_submission_with_a_key submit::terms::submissions_heed timeout::scenarios::)
 
 # Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
 OWNER ?= superuser
@@ -72,7 +74,7 @@ test: setup-tests ## Run the tests, random campaigns in their short form: four m
 	cargo test $(PACKAGES) --no-run
 	@# The other test programs mostly wait, so they run at the same time; their output is printed later.
 	@it="$(TARGET)/test-it.log" others="$(TARGET)/test-others.log"; export TIDEGATE_EXAMPLES_ARE_BUILT=1; \
-	{ cargo test $(PACKAGES) --no-fail-fast $(PROGRAMS); failed=$$?; cargo test $(PACKAGES) --doc; exit $$((failed | $$?)); } \
+	{ cargo test $(PACKAGES) --no-fail-fast $(PROGRAMS) -- $(SKIPPED); failed=$$?; cargo test $(PACKAGES) --doc; exit $$((failed | $$?)); } \
 	  >"$$others" 2>&1 & \
 	TIDEGATE_TEST_OWNER=$(OWNER) cargo test $(PACKAGES) --test it -- $(SKIPPED) 2>&1 | tee "$$it"; failed=$${PIPESTATUS[0]}; \
 	wait $$!; failed=$$((failed | $$?)); cat "$$others"; \

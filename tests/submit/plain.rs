@@ -31,17 +31,21 @@ const KEYS: &str = "
     from tidegate.dedup as d
     order by d.scope, d.key";
 
-/// What each way to submit one request says and leaves behind, with a key in SQL or `null`: `submit`, a group of one, a batch of one.
-///
-/// Each finds the database as the one before it did, because that one is rolled back.
-async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<String>); 3] {
-    let mut told = Vec::new();
+/// A session in a database with one request that waits, and then this.
+async fn after(setup: &str) -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     session.execute("update tidegate.setting set jitter = 0").await;
-    // Behind one that waits.
     session.texts("select * from tidegate.submit('direct', '{}')").await;
     session.execute(setup).await;
+    (database, session)
+}
+
+/// What each way to submit one request says and leaves behind, with a key in SQL or `null`: `submit`, a group of one, a batch of one.
+///
+/// Each finds the database as the one before it did, because that one is rolled back.
+async fn told(session: &mut Session, kind: &str, key: &str) -> [(Said, Vec<String>, Vec<String>); 3] {
+    let mut told = Vec::new();
     for call in [
         "submit($k, '{\"n\": 1}', $key, 'me')",
         "submit_group($k, '{\"{\\\"n\\\": 1}\"}', array[$key], '{me}')",
@@ -93,8 +97,9 @@ async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
         ("direct", "select tidegate.quota_set(kind => 'direct', high_water => 1)"),
         ("unknown", ""),
     ] {
+        let (_database, mut session) = after(setup).await;
         for key in ["null", "'k'"] {
-            let [alone, grouped, any] = told(kind, key, setup).await;
+            let [alone, grouped, any] = told(&mut session, kind, key).await;
             assert_eq!(alone, any, "{kind} {key} {setup}");
             assert_eq!(grouped, any, "{kind} {key} {setup}, as a group");
         }
@@ -156,7 +161,8 @@ async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() 
         ("'k'", "replayed", vec![decided]),
     ] {
         let setup = setup.join("; ");
-        let [alone, grouped, any] = told("direct", key, &setup).await;
+        let (_database, mut session) = after(&setup).await;
+        let [alone, grouped, any] = told(&mut session, "direct", key).await;
         let outcome = match &alone.0 {
             Ok(rows) => &rows[0],
             Err((code, _)) => code,

@@ -40,7 +40,15 @@ async fn a_claim_steps_over_a_hosts_backlog_by_index() {
     let database = backlog().await;
     let mut session = Session::open(&database).await;
     // More than five times: a plan may turn from custom to generic.
-    let mut calls = vec!["select host_port from tidegate.webhook_claim(5)"; 8];
+    let settled = "
+        select s.state
+        from (
+          select array_agg(c.request_id) as ids, array_agg(c.nonce) as nonces, array_agg('unsent'::text) as outcomes
+          from tidegate.webhook_claim(5) as c
+        ) as c
+        cross join lateral tidegate.webhook_settle_many(c.ids, c.nonces, c.outcomes) as s";
+    let mut calls = vec![settled; 8];
+    calls.extend(["select host_port from tidegate.webhook_claim(5)"; 8]);
     calls.extend([
         "select count(*) from tidegate.webhook_claim(5)",
         "select redelivered from tidegate.webhook_redeliver_failed(10)",
