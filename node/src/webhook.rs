@@ -9,7 +9,6 @@ mod address;
 mod attempt;
 mod guard;
 mod retry_after;
-mod settles;
 mod signature;
 mod spans;
 
@@ -19,19 +18,16 @@ use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use self::attempt::{Clients, again};
 #[doc(hidden)]
 pub use self::{
     address::{Reach, reach},
     retry_after::retry_after,
     signature::sign,
 };
-use self::{
-    attempt::{Clients, again},
-    settles::Settles,
-};
 use tidegate::internals::{
     error::warn_of,
-    store::{Attempt, Attempted, Delivery, Store, WebhookSettled},
+    store::{Attempted, Delivery, Store},
     traces::Traced,
 };
 use tracing::Instrument;
@@ -87,7 +83,7 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
         }
     };
     let cut_off = CancellationToken::new();
-    let process = Arc::new(Process { settles: Settles::new(store.clone()), store, clients, cut_off });
+    let process = Arc::new(Process { store, clients, cut_off });
     let mut under_way = JoinSet::new();
     // Hosts that have not answered may take up half of the deliveries, and answer none of them.
     let unproven = Arc::new(Semaphore::new(options.concurrency.div_ceil(2)));
@@ -140,7 +136,6 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
 /// The shared state of the deliveries of this process.
 struct Process {
     store: Store,
-    settles: Settles,
     clients: Clients,
     cut_off: CancellationToken,
 }
@@ -176,16 +171,13 @@ impl Process {
 
     /// Settles; repeats that while the database is unavailable and the lease lasts.
     async fn settle(&self, delivery: &Delivery, attempted: &Attempted, lease_ends: Instant) {
-        let request = delivery.request_id;
-        let attempt = Attempt { request_id: request, nonce: delivery.nonce, attempted: attempted.clone() };
+        let (request, nonce) = (delivery.request_id, delivery.nonce);
         loop {
-            match self.settles.settle(attempt.clone()).await {
-                Ok(WebhookSettled::LeaseLost) => {
-                    tracing::debug!(request.id = %request, "lost the lease of a webhook delivery");
+            match self.store.webhook_settle(request, nonce, attempted).await {
+                Ok(Some(state)) => {
+                    tracing::debug!(request.id = %request, state, ?attempted, "settled a webhook delivery");
                 }
-                Ok(settled) => {
-                    tracing::debug!(request.id = %request, ?settled, ?attempted, "settled a webhook delivery");
-                }
+                Ok(None) => tracing::debug!(request.id = %request, "lost the lease of a webhook delivery"),
                 Err(error) if error.is_transient() && Instant::now() < lease_ends => {
                     tracing::debug!(%error, "failed to settle a webhook delivery; trying again");
                     tokio::select! {

@@ -13,7 +13,3 @@ from tidegate.webhook_claim($1, $2);
 
 -- webhook_settle: $1 request id, $2 nonce, $3 outcome, $4 status, $5 error, $6 wait in milliseconds
 select tidegate.webhook_settle($1, $2, $3, $4, $5, make_interval(secs => $6 / 1000.0));
-
--- webhook_settle_many: $1 request ids, $2 nonces, $3 outcomes, $4 statuses, $5 errors, $6 waits in milliseconds
-select state
-from tidegate.webhook_settle_many($1, $2, $3, $4, $5, $6);

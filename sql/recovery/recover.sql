@@ -22,9 +22,7 @@ create or replace function tidegate.recover(
   out examined bigint, out reset bigint, out ended bigint, out rebuilt bigint, out renumbered bigint,
   out counted bigint, out ids uuid[], out next_after uuid
 )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 declare
   v_now    timestamptz;
   v_seen   record;
@@ -183,4 +181,5 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('recover');
 select tidegate_internal.allow('recover', '{admin}');

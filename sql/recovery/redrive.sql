@@ -25,9 +25,7 @@ create or replace function tidegate.redrive(
   out redriven bigint, out refused bigint, out retry_after_seconds integer, out ids uuid[],
   out new_ids uuid[], out unfit bigint, out unfit_ids uuid[], out unfit_reasons text[], out next_after uuid
 )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 declare
   v_found    record;
   v_group    uuid[];
@@ -206,4 +204,5 @@ begin
   unfit_reasons := unfit_reasons[1 : unfit];
 end;
 $$;
+select tidegate_internal.plan_along_indexes('redrive');
 select tidegate_internal.allow('redrive', '{admin}');

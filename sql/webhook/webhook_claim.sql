@@ -14,9 +14,7 @@ create or replace function tidegate.webhook_claim(batch integer, unproven intege
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz,
     executed text, resolution jsonb, event text, host_answers boolean, traceparent text, begins_trace boolean
   )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_policy  tidegate.webhook_policy;
@@ -48,8 +46,10 @@ begin
     select h.host_port
     from hosts as h
     where exists (
+      -- For each host by itself (`offset 0`): as a join it would read every delivery that is due.
       select from tidegate.webhook_delivery as d
       where d.state = 'pending' and d.host_port = h.host_port and d.due_at <= v_now
+      offset 0
     )
     order by random()
   );
@@ -68,8 +68,9 @@ begin
     v_limit := batch - cardinality(v_claimed);
     exit when v_limit < 1;
     v_limit := least(v_limit, case when v_answers then v_policy.per_host else least(v_unproven, 1) end - (
+      -- The time is no condition for an index here (`coalesce`): else that of those that wait would serve the count.
       select count(*) from tidegate.webhook_delivery as d
-      where d.host_port = v_host and d.nonce is not null and d.due_at > v_now
+      where d.host_port = v_host and d.nonce is not null and coalesce(d.due_at > v_now, false)
     ));
     continue when v_limit < 1;
     -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
@@ -118,4 +119,5 @@ begin
     where d.request_id = any(v_claimed);
 end;
 $$;
+select tidegate_internal.plan_along_indexes('webhook_claim', 'hashjoin');
 select tidegate_internal.allow('webhook_claim', '{node,admin}');

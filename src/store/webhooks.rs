@@ -98,63 +98,6 @@ pub enum Attempted {
     Unsent,
 }
 
-/// An attempt that has ended.
-#[derive(Debug, Clone)]
-pub struct Attempt {
-    /// The request whose end was delivered.
-    pub request_id: RequestId,
-    /// The token of the claim.
-    pub nonce: i64,
-    /// Its outcome.
-    pub attempted: Attempted,
-}
-
-/// What became of a delivery whose attempt was to be settled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WebhookSettled {
-    /// The delivery's state now.
-    Settled(String),
-    /// Another deliverer has it: nothing has changed.
-    LeaseLost,
-    /// Another transaction holds it: nothing has changed yet.
-    Locked,
-}
-
-impl From<Option<String>> for WebhookSettled {
-    fn from(state: Option<String>) -> Self {
-        match state {
-            None => Self::LeaseLost,
-            Some(state) if state == "locked" => Self::Locked,
-            Some(state) => Self::Settled(state),
-        }
-    }
-}
-
-/// An outcome as SQL takes it.
-struct Row {
-    outcome: &'static str,
-    status: Option<i32>,
-    error: Option<String>,
-    wait_ms: Option<i64>,
-}
-
-impl Attempt {
-    fn row(&self) -> Row {
-        let (outcome, status, error, wait) = match &self.attempted {
-            Attempted::Delivered { status } => ("delivered", Some(*status), None, None),
-            Attempted::Refused { status, error } => ("refused", *status, Some(error), None),
-            Attempted::Retry { status, error, wait } => ("retry", *status, Some(error), *wait),
-            Attempted::Unsent => ("unsent", None, None, None),
-        };
-        Row {
-            outcome,
-            status: status.map(i32::from),
-            error: error.map(|error| error.replace('\0', "")),
-            wait_ms: wait.map(milliseconds),
-        }
-    }
-}
-
 impl Store {
     /// Submits one request whose end is delivered to `callback_url`: `tidegate.submit_with_callback`.
     ///
@@ -181,36 +124,27 @@ impl Store {
         run!(self, fetch_all query_as "webhook_claim"(batch, unproven))
     }
 
-    /// Stores the outcome of an attempt: `tidegate.webhook_settle`. Waits for a transaction that holds the delivery.
+    /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was
+    /// lost.
     ///
     /// # Errors
     ///
     /// A database error.
-    pub async fn webhook_settle(&self, attempt: &Attempt) -> Result<WebhookSettled> {
-        let Row { outcome, status, error, wait_ms } = attempt.row();
-        let state: Option<String> = run!(self, fetch_one query_scalar "webhook_settle"(
-            attempt.request_id.0, attempt.nonce, outcome, status, error, wait_ms
-        ))?;
-        Ok(WebhookSettled::from(state))
-    }
-
-    /// Stores the outcomes of attempts, 1000 at most: `tidegate.webhook_settle_many`. What became of each delivery, in
-    /// their order. Waits for no transaction that holds one.
-    ///
-    /// # Errors
-    ///
-    /// A database error, which is one for all.
-    pub async fn webhook_settle_many(&self, attempts: &[Attempt]) -> Result<Vec<WebhookSettled>> {
-        let ids: Vec<_> = attempts.iter().map(|attempt| attempt.request_id.0).collect();
-        let nonces: Vec<_> = attempts.iter().map(|attempt| attempt.nonce).collect();
-        let rows: Vec<_> = attempts.iter().map(Attempt::row).collect();
-        let outcomes: Vec<_> = rows.iter().map(|row| row.outcome).collect();
-        let statuses: Vec<_> = rows.iter().map(|row| row.status).collect();
-        let errors: Vec<_> = rows.iter().map(|row| row.error.as_deref()).collect();
-        let waits: Vec<_> = rows.iter().map(|row| row.wait_ms).collect();
-        let states: Vec<Option<String>> = run!(self, fetch_all query_scalar "webhook_settle_many"(
-            &ids, &nonces, &outcomes, &statuses, &errors, &waits
-        ))?;
-        Ok(states.into_iter().map(WebhookSettled::from).collect())
+    pub async fn webhook_settle(
+        &self,
+        request_id: RequestId,
+        nonce: i64,
+        attempted: &Attempted,
+    ) -> Result<Option<String>> {
+        let (outcome, status, error, wait) = match attempted {
+            Attempted::Delivered { status } => ("delivered", Some(*status), None, None),
+            Attempted::Refused { status, error } => ("refused", *status, Some(error), None),
+            Attempted::Retry { status, error, wait } => ("retry", *status, Some(error), *wait),
+            Attempted::Unsent => ("unsent", None, None, None),
+        };
+        run!(self, fetch_one query_scalar "webhook_settle"(
+            request_id.0, nonce, outcome, status.map(i32::from), error.map(|error| error.replace('\0', "")),
+            wait.map(milliseconds)
+        ))
     }
 }

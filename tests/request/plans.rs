@@ -1,8 +1,11 @@
 //! Does an everyday function read but the requests that it is about, however many there are, by plans that are kept?
 
+use std::ops::Range;
+
 use crate::support::{
     TestDatabase,
     race::{Session, settle},
+    server::add_requests,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,21 +19,44 @@ async fn no_everyday_function_scans_some_requests() {
     reads_few(TestDatabase::middling().await).await;
 }
 
+/// A worker that is there from the first day has made its plans for an empty database.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_plan_for_few_requests_scans_many() {
+    let database = TestDatabase::unlimited().await;
+    let mut operator = database.superuser_session().await;
+    add_requests(&mut operator, false).await;
+    let mut session = Session::open_as_superuser(&database).await;
+    prepare(&mut session).await;
+    run(&mut session, 0..8).await;
+    add_requests(&mut operator, true).await;
+    let wrong = run(&mut session, 8..10).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 async fn reads_few(database: TestDatabase) {
     let mut session = Session::open_as_superuser(&database).await;
-    session.execute("set track_functions = 'all'").await;
-    let id = session.text("select id from tidegate.submit('direct', '{}')").await;
-    let waiting = session.text("select request_id from tidegate.awaiting_response limit 1").await;
+    prepare(&mut session).await;
+    // More than five times each: a plan may turn from custom to generic.
+    let wrong = run(&mut session, 0..8).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+async fn prepare(session: &mut Session) {
     session
         .execute(
-            "select tidegate.kind_add('closed', 'direct');
+            "set track_functions = 'all';
+             select tidegate.kind_add('closed', 'direct');
              select tidegate.gate_force('closed', 'too_many_requests')",
         )
         .await;
+}
 
+/// Runs every function in these rounds; the calls that have read too much.
+async fn run(session: &mut Session, rounds: Range<usize>) -> Vec<String> {
+    let id = session.text("select id from tidegate.submit('direct', '{}')").await;
+    let waiting = session.text("select request_id from tidegate.awaiting_response limit 1").await;
     let mut wrong = Vec::new();
-    // More than five times each: a plan may turn from custom to generic.
-    for round in 0..8 {
+    for round in rounds {
         let mut calls = vec![
             format!("select place from tidegate.request_outlook('{id}')"),
             format!("select tidegate.request_position('{id}')"),
@@ -117,5 +143,5 @@ async fn reads_few(database: TestDatabase) {
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    wrong
 }

@@ -173,9 +173,9 @@ const TEN_THOUSAND: &str = "select count(*) from tidegate.submit_batch('direct',
 
 const MADE_DEEP: &[&str] = &[NOT_DUE_FOR_DAYS, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, TEN_THOUSAND, DUE_AS_USUAL];
 
-/// Requests that have ended or await a response, and 1,000 of each flow in the queues; vacuumed and analysed.
+/// Requests that have ended or await a response, and so many of each flow in the queues; vacuumed and analysed.
 macro_rules! with_requests {
-    ($requests:literal) => {
+    ($requests:literal, $waiting:literal) => {
         &[
     NOT_DUE_FOR_DAYS,
     concat!("set session_replication_role = replica;
@@ -191,17 +191,20 @@ macro_rules! with_requests {
        clock_timestamp(), clock_timestamp(), case when n % 10 <> 0 then clock_timestamp() end, '{}', '{}'
      from generate_series(1, ", $requests, ") as n;
      insert into tidegate.awaiting_response (request_id, due_at)
-     select id, clock_timestamp() + interval '2 days' from tidegate.request where req_status = 'receipt_received';
+     select id, clock_timestamp() + interval '2 days' from tidegate.request where req_status = 'receipt_received'
+     on conflict do nothing;
      insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at, dedup_window)
      select 'direct', id::text, '', id, now(), now() + interval '2 days', '2 days'
-     from tidegate.request where req_status = 'receipt_received';
+     from tidegate.request where req_status = 'receipt_received'
+     on conflict do nothing;
      insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, finished_at)
      select id, id, '', '', 'delivered', clock_timestamp()
-     from tidegate.request where req_status = 'receipt_received';
+     from tidegate.request where req_status = 'receipt_received'
+     on conflict do nothing;
      set session_replication_role = origin"),
-    "select count(*)
+    concat!("select count(*)
      from unnest(array['direct', 'public_decrypt']) as k(name),
-       lateral tidegate.submit_batch(k.name, array_fill('{}'::jsonb, array[1000]), admission => 'accepted')",
+       lateral tidegate.submit_batch(k.name, array_fill('{}'::jsonb, array[", $waiting, "]), admission => 'accepted')"),
     DUE_AS_USUAL,
     "vacuum analyze tidegate.request",
     "vacuum analyze tidegate.awaiting_response",
@@ -213,9 +216,12 @@ macro_rules! with_requests {
     };
 }
 
-const MADE_MIDDLING: &[&str] = with_requests!("10000");
+const MADE_MIDDLING: &[&str] = with_requests!("10000", "1000");
 
-const MADE_LARGE: &[&str] = with_requests!("200000");
+/// So few that a plan which reads all of them is the cheapest.
+const FEW: &[&str] = with_requests!("20", "200");
+
+const MADE_LARGE: &[&str] = with_requests!("200000", "1000");
 
 impl Template {
     /// The statements that make it from a migrated database.
@@ -294,6 +300,15 @@ impl Template {
         if !matches!(self, Self::Empty | Self::Latin1) {
             let ensured = &ENSURED[self as usize];
             ensured.get_or_init(|| self.ensure()).await;
+        }
+    }
+}
+
+/// Adds a few requests, or those of [`Template::Middling`], without statistics of them.
+pub async fn add_requests(session: &mut PgConnection, many: bool) {
+    for sql in if many { MADE_MIDDLING } else { FEW } {
+        if !sql.starts_with("vacuum") {
+            sqlx::raw_sql(sql).execute(&mut *session).await.unwrap();
         }
     }
 }

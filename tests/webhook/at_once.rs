@@ -18,14 +18,6 @@ const URL: &str = "https://hooks.example.com/done";
 const WEBHOOK_ACTS: &[&str] = &[
     "select tidegate.webhook_settle(c.request_id, c.nonce, (array['delivered', 'refused', 'retry', 'unsent'])[1 + (random() * 3)::int])
      from tidegate.webhook_claim(5) as c",
-    "select s.state
-     from (
-       select
-         array_agg(c.request_id) as ids, array_agg(c.nonce) as nonces,
-         array_agg((array['delivered', 'refused', 'retry', 'unsent'])[1 + (random() * 3)::int]) as outcomes
-       from tidegate.webhook_claim(5) as c
-     ) as c
-     cross join lateral tidegate.webhook_settle_many(c.ids, c.nonces, c.outcomes) as s",
     "select tidegate.webhook_claim(3)",
     "select tidegate.set_callback(ONE, 'https://hooks.example.com/done')",
     "select tidegate.webhook_redeliver(ONE)",

@@ -2,10 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tidegate::{
-    internals::store::{Attempt, Attempted, WebhookSettled},
-    request::RequestId,
-};
+use tidegate::request::RequestId;
 use tidegate_node::{HttpOptions, Node, NodeOptions, internals::serve, webhook::Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -187,14 +184,13 @@ async fn a_settle_under_a_lost_lease_changes_nothing() {
     assert_eq!((late.id, late.attempt), (holder.id, 1));
     assert_eq!(holder.attempt, 2);
 
-    let settle = async |nonce| {
-        let attempted = Attempted::Delivered { status: 200 };
-        database.store.webhook_settle(&Attempt { request_id: id, nonce, attempted }).await.unwrap()
-    };
-    assert_eq!(settle(late.nonce).await, WebhookSettled::LeaseLost);
+    let delivered = tidegate::internals::store::Attempted::Delivered { status: 200 };
+    let settle = |nonce| database.store.webhook_settle(id, nonce, &delivered);
+    assert_eq!(settle(late.nonce).await.unwrap(), None);
     assert_eq!(database.delivery(id, "state").await.unwrap(), "pending");
-    assert_eq!(settle(holder.nonce).await, WebhookSettled::Settled("delivered".to_owned()));
-    assert_eq!(settle(holder.nonce).await, WebhookSettled::LeaseLost, "once");
+    let settled = settle(holder.nonce).await.unwrap();
+    assert_eq!(settled.as_deref(), Some("delivered"));
+    assert_eq!(settle(holder.nonce).await.unwrap(), None, "once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,9 +297,9 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;
     let claimed = database.store.webhook_claim(1, 1).await.unwrap();
-    let unsent = Attempt { request_id: id, nonce: claimed[0].nonce, attempted: Attempted::Unsent };
-    let settled = database.store.webhook_settle(&unsent).await.unwrap();
-    assert_eq!(settled, WebhookSettled::Settled("pending".to_owned()));
+    let unsent = tidegate::internals::store::Attempted::Unsent;
+    let settled = database.store.webhook_settle(id, claimed[0].nonce, &unsent).await.unwrap();
+    assert_eq!(settled.as_deref(), Some("pending"));
 
     let again = database.store.webhook_claim(1, 1).await.unwrap();
     assert_eq!(again[0].attempt, 1);

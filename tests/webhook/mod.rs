@@ -5,7 +5,6 @@ mod at_once;
 mod command_line;
 mod delivery;
 mod failures;
-mod groups;
 mod outbox;
 mod plans;
 mod reach;

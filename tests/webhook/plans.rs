@@ -1,10 +1,9 @@
-//! Does a claim of deliveries cost the same however many wait for a host that is away?
+//! Do a claim and a settle of deliveries cost the same however many wait for a host that is away?
 
 use crate::support::{TestDatabase, race::Session};
 
-/// A backlog of one host (due, backing off, failed, delivered), and one delivery each for a few others.
-async fn backlog() -> TestDatabase {
-    let database = TestDatabase::unlimited().await;
+/// Makes a backlog of one host (due, backing off, failed, delivered), and one delivery each for a few others.
+async fn fill(database: &TestDatabase) {
     for host in ["*.example.com", "poison.example.org"] {
         database.store.webhook_host_add(host, false).await.unwrap();
     }
@@ -31,23 +30,34 @@ async fn backlog() -> TestDatabase {
              set session_replication_role = origin",
         )
         .await;
-    database.execute("vacuum analyze tidegate.webhook_delivery").await;
-    database
+}
+
+/// A claim, and its attempts given back.
+const SETTLED: &str =
+    "select tidegate.webhook_settle(c.request_id, c.nonce, 'unsent') from tidegate.webhook_claim(5) as c";
+
+/// A session keeps its plans.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_planned_for_an_empty_outbox_serves_a_full_one() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    for _ in 0..8 {
+        session.texts(SETTLED).await;
+        session.texts("select tidegate.webhook_settle(gen_random_uuid(), 1, 'unsent')").await;
+    }
+    fill(&database).await;
+    let read = session.reads("webhook_delivery", SETTLED).await;
+    assert!(read.scans == 0 && read.rows_by_index < 500, "{read:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_steps_over_a_hosts_backlog_by_index() {
-    let database = backlog().await;
+    let database = TestDatabase::unlimited().await;
+    fill(&database).await;
+    database.execute("vacuum analyze tidegate.webhook_delivery").await;
     let mut session = Session::open(&database).await;
     // More than five times: a plan may turn from custom to generic.
-    let settled = "
-        select s.state
-        from (
-          select array_agg(c.request_id) as ids, array_agg(c.nonce) as nonces, array_agg('unsent'::text) as outcomes
-          from tidegate.webhook_claim(5) as c
-        ) as c
-        cross join lateral tidegate.webhook_settle_many(c.ids, c.nonces, c.outcomes) as s";
-    let mut calls = vec![settled; 8];
+    let mut calls = vec![SETTLED; 8];
     calls.extend(["select host_port from tidegate.webhook_claim(5)"; 8]);
     calls.extend([
         "select count(*) from tidegate.webhook_claim(5)",
@@ -57,6 +67,7 @@ async fn a_claim_steps_over_a_hosts_backlog_by_index() {
     for call in calls {
         let read = session.reads("webhook_delivery", call).await;
         assert_eq!(read.scans, 0, "{call}");
+        assert!(call != SETTLED || read.rows_by_index < 500, "{call}: {read:?}");
     }
     let claimed = database
         .column("select host_port from tidegate.webhook_delivery where nonce is not null and host_port like 'h%'")
