@@ -1,7 +1,8 @@
 //! Retry-After: one number for the header and the body of an answer.
 //!
 //! The database computes it: `request_outlooks` for polls, `submit` and `submit_etas` for new requests, `gate_wait` at a
-//! closed gate.
+//! closed gate. A node that refuses a submission by its copy of the gates computes it from what the database has told it
+//! (`node/src/state/gates/known.rs`).
 
 use std::time::Duration;
 

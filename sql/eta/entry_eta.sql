@@ -1,7 +1,7 @@
 -- entry_eta: The Retry-After and ETAs of a request that enters the tx queue of a kind with observed ETAs.
 --
--- `p_position` messages wait before it. `submit` stores such a request only while nothing stops its kind or queue, so
--- there is an answer (see `wanted_terms`).
+-- `p_position` messages are ahead of it. `submit` calls it only while its kind and queue are not paused and the queue's
+-- rate limit is not 0, so there is an answer (see `wanted_terms`).
 create or replace function tidegate_internal.entry_eta(p_kind text, p_position bigint, p_id uuid, p_now timestamptz)
   returns tidegate.retry_after language plpgsql stable as $$
 begin

@@ -1,8 +1,3 @@
--- submit_with_callback: $1 kind, $2 payload, $3 callback URL, $4 idempotency key, $5 submitter, $6 admission, $7 not
--- before, $8 whether the key decides alone, $9 traceparent
-select id, outcome, req_status::text as status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms
-from tidegate.submit_with_callback($1, $2, $3, $4, $5, $6, $7, $8, $9);
-
 -- webhook_claim: $1 batch, $2 how many of it at most for hosts that have not answered
 select
   request_id, id, nonce, url, host_port, coalesce(allow_private, false) as allow_private, secrets,

@@ -144,7 +144,10 @@ begin
       from unnest(v_state.reset_ids || v_state.ended_ids || v_state.missing_ids) as affected(id)
     );
     if not dry_run then
-      renumbered := renumbered + tidegate_internal.recover_queue(v_state);
+      renumbered := renumbered + tidegate_internal.recover_queue(
+        v_state.queue, v_state.target_queue, v_state.reset_ids, v_state.freed_ids, v_state.freed, v_state.missing_ids,
+        v_state.missing_msg_ids, v_state.ended_ids, v_state.ended_fates, v_state.done
+      );
     end if;
   end loop;
 

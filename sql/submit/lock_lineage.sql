@@ -1,5 +1,5 @@
--- lock_lineage: Locks requests and their redriven successors, in the order of their ids; until the end of the
--- transaction no other session can change what is known of their sends.
+-- lock_lineage: Locks requests and those they were redriven as, in the order of their ids, as everybody locks several
+-- requests: until the end of the transaction no other session changes whether they were executed.
 create or replace function tidegate_internal.lock_lineage(p_ids uuid[])
   returns void language plpgsql as $$
 begin

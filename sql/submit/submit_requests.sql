@@ -17,7 +17,8 @@
 create or replace function tidegate_internal.submit_requests(
   p_kind text, p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
   p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null,
-  p_same_key text default 'compare', p_links boolean default true, p_traceparents text[] default null
+  p_same_key text default 'compare', p_links boolean default true, p_traceparents text[] default null,
+  p_callback_urls text[] default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -52,6 +53,7 @@ declare
   v_payloads     jsonb[] := p_payloads;
   v_submitters   text[] := p_submitters;
   v_traceparents text[] := p_traceparents;
+  v_callback_urls text[] := p_callback_urls;
   v_fresh        integer := v_count;
   v_lost         integer := 0;
   v_enters       integer;
@@ -170,10 +172,11 @@ begin
       end if;
       select
         array_agg(n.id order by n.place), array_agg(n.payload order by n.place),
-        array_agg(n.submitter order by n.place), array_agg(n.traceparent order by n.place)
-      into v_new, v_payloads, v_submitters, v_traceparents
-      from unnest(v_own, v_ids, p_payloads, p_submitters, p_traceparents)
-        with ordinality as n(id, dedup_target, payload, submitter, traceparent, place)
+        array_agg(n.submitter order by n.place), array_agg(n.traceparent order by n.place),
+        array_agg(n.callback_url order by n.place)
+      into v_new, v_payloads, v_submitters, v_traceparents, v_callback_urls
+      from unnest(v_own, v_ids, p_payloads, p_submitters, p_traceparents, p_callback_urls)
+        with ordinality as n(id, dedup_target, payload, submitter, traceparent, callback_url, place)
       where n.id = n.dedup_target;
       if v_new is null then
         return query select * from tidegate_internal.submit_answers(p_kind, v_ids, v_own, p_each);
@@ -210,6 +213,10 @@ begin
   end loop;
 
   if v_enters > 0 then
+    if p_callback_urls is not null then
+      perform tidegate_internal.require_callback(u.url)
+      from (select distinct url from unnest(v_callback_urls[:v_enters]) as c(url)) as u;
+    end if;
     v_waiting := v_entered.waiting;
     v_etas := tidegate_internal.submit_etas(
       v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
@@ -220,16 +227,17 @@ begin
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
       deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p50_ms, eta_p90_ms, payload,
-      traceparent
+      traceparent, callback_url
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
       case v_status when 'queued' then v_now end, case v_status when 'processing' then v_now end,
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-      n.submitter, n.seconds, n.p50_ms, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent)
-    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas, v_traceparents)
-      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms, traceparent)
+      n.submitter, n.seconds, n.p50_ms, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent),
+      n.callback_url
+    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas, v_traceparents, v_callback_urls)
+      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms, traceparent, callback_url)
     where n.msg_id is not null;
     v_done := set_config('tidegate.counted', v_counted, true);
     insert into tidegate.request_count_delta (kind, req_status, delta, submitted)

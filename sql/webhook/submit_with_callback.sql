@@ -11,20 +11,14 @@ create or replace function tidegate.submit_with_callback(
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 begin
-  select s.* into strict id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms
-  from tidegate_internal.submit_requests(
+  return query select * from tidegate.submit_group(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
-    array[submit_with_callback.submitter], submit_with_callback.admission, submit_with_callback.not_before, true,
-    p_same_key => submit_with_callback.same_key, p_traceparents => array[submit_with_callback.traceparent]
-  ) as s;
-  if outcome = 'accepted' and submit_with_callback.callback_url is not null then
-    perform tidegate.set_callback(submit_with_callback.id, submit_with_callback.callback_url);
-  end if;
-  return next;
+    array[submit_with_callback.submitter], submit_with_callback.not_before,
+    admission => submit_with_callback.admission, same_key => submit_with_callback.same_key,
+    traceparents => array[submit_with_callback.traceparent], callback_urls => array[submit_with_callback.callback_url]
+  );
 end;
 $$;
 select tidegate_internal.allow('submit_with_callback', '{api,admin}');

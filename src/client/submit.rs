@@ -64,6 +64,11 @@ impl<'a> Submit<'a> {
         self.with(|submission| submission.traceparent = Some(traceparent.into()))
     }
 
+    /// Its end is delivered to this URL, of a host that an operator has allowed. A replay keeps that of the first.
+    pub fn callback_url(self, url: impl Into<String>) -> Self {
+        self.with(|submission| submission.callback_url = Some(url.into()))
+    }
+
     /// Submits in a transaction of the caller's: the request is there if and only if it commits. Its locks last until
     /// then, so end it soon.
     pub fn within(mut self, transaction: &'a mut PgConnection) -> Self {

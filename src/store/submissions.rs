@@ -72,6 +72,8 @@ pub struct Submission {
     pub not_before: Option<DateTime<Utc>>,
     /// Its place in its caller's trace: a `traceparent` of W3C Trace Context. An invalid one is ignored.
     pub traceparent: Option<String>,
+    /// Where its end is delivered: a URL of a host that an operator has allowed. A replay keeps that of the first.
+    pub callback_url: Option<String>,
 }
 
 impl Submission {
@@ -87,6 +89,7 @@ impl Submission {
             admission: Admission::default(),
             not_before: None,
             traceparent: None,
+            callback_url: None,
         }
     }
 }
@@ -147,11 +150,12 @@ impl FromRow<'_, PgRow> for Submitted {
 }
 
 impl Store {
-    /// Submits one request: `tidegate.submit`.
+    /// Submits one request: `tidegate.submit`, or `tidegate.submit_with_callback`.
     ///
     /// # Errors
     ///
-    /// Unknown kind, kind without nominal times, key reused with another payload, a database error.
+    /// Unknown kind, kind without nominal times, key reused with another payload, a database error;
+    /// [`CallbackRefused`](StoreError::CallbackRefused) for a callback URL that is not allowed.
     pub async fn submit(&self, submission: &Submission) -> Result<Submitted> {
         self.submit_within(None, submission, None).await
     }
@@ -164,7 +168,11 @@ impl Store {
         submission: &Submission,
         delay: Option<Duration>,
     ) -> Result<Submitted> {
-        let query = sqlx::query_as(statement!("submit"))
+        let sql = match submission.callback_url {
+            None => statement!("submit"),
+            Some(_) => statement!("submit_with_callback"),
+        };
+        let query = sqlx::query_as(sql)
             .bind(&submission.kind)
             .bind(&submission.payload)
             .bind(&submission.idempotency_key)
@@ -174,6 +182,10 @@ impl Store {
             .bind(delay.map(|delay| delay.as_secs_f64()))
             .bind(submission.same_key.as_str())
             .bind(&submission.traceparent);
+        let query = match &submission.callback_url {
+            None => query,
+            Some(url) => query.bind(url),
+        };
         let Some(transaction) = transaction else {
             return run!(self, query, fetch_one);
         };
@@ -203,8 +215,8 @@ impl Store {
     }
 
     /// Submits independent requests of one kind: `tidegate.submit_group`. While a gate is
-    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters` and `traceparents`
-    /// are one for each, or `None` if none has any.
+    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters`, `traceparents`
+    /// and `callback_urls` are one for each, or `None` if none has any.
     ///
     /// # Errors
     ///
@@ -217,13 +229,14 @@ impl Store {
         idempotency_keys: Option<&[Option<String>]>,
         submitters: Option<&[Option<String>]>,
         traceparents: Option<&[Option<String>]>,
+        callback_urls: Option<&[Option<String>]>,
         terms: GroupTerms,
     ) -> Result<Vec<Submitted>> {
         let patience_ms = terms.key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group"(
             kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),
-            terms.same_key.as_str(), traceparents
+            terms.same_key.as_str(), traceparents, callback_urls
         ))
     }
 

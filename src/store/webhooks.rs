@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{
-    Resolution, Store, Submission, Submitted,
+    Resolution, Store,
     columns::{Milliseconds, milliseconds},
 };
 use crate::{
@@ -99,20 +99,6 @@ pub enum Attempted {
 }
 
 impl Store {
-    /// Submits one request whose end is delivered to `callback_url`: `tidegate.submit_with_callback`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::submit`]; [`StoreError::CallbackRefused`](crate::error::StoreError::CallbackRefused) for a URL that
-    /// is not allowed.
-    pub async fn submit_with_callback(&self, submission: &Submission, callback_url: &str) -> Result<Submitted> {
-        run!(self, fetch_one query_as "submit_with_callback"(
-            &submission.kind, &submission.payload, callback_url, &submission.idempotency_key,
-            &submission.submitter, submission.admission.as_str(), submission.not_before,
-            submission.same_key.as_str(), &submission.traceparent
-        ))
-    }
-
     /// Takes deliveries that are due: `tidegate.webhook_claim`; at most `unproven` of them to hosts that are new, or have
     /// not answered when they were last called.
     ///

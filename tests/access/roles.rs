@@ -74,7 +74,7 @@ async fn calls_no_inner_function(session: &mut PgConnection) {
         "select tidegate_internal.free_messages('tx', '{1}', '{-infinity}')",
         "select tidegate_internal.settle_ended('{}', null, 'queued', null, null)",
         "select * from tidegate_internal.submit_requests('direct', '{1}', null, null, 'enforce', null)",
-        "select tidegate_internal.recover_queue(null)",
+        "select tidegate_internal.recover_queue(null, null, null, null, null, null, null, null, null, null)",
         "select tidegate_internal.apply_response(gen_random_uuid(), null, null, null)",
     ] {
         is_denied(session, call).await;

@@ -189,7 +189,7 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
     let payloads = vec![raw(&json!({})); 40];
 
     let submitted =
-        database.store.submit_group("direct", &payloads, None, None, None, GroupTerms::default()).await.unwrap();
+        database.store.submit_group("direct", &payloads, None, None, None, None, GroupTerms::default()).await.unwrap();
 
     // 15 above the low mark at 10 per second, margin 0.2.
     let retry_after = tidegate::retry_after::RetryAfter::seconds(2);

@@ -1,4 +1,4 @@
-//! What was let in and goes on for a while ends with the right to it.
+//! Does a stream or a held poll end when its API key is revoked?
 
 use reqwest::Method;
 use tidegate::internals::api_key::{ApiKey, Scope};

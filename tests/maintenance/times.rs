@@ -1,4 +1,4 @@
-//! Is a day 24 hours, whatever the session's time zone, and does nothing slip by a duty that comes late or too early?
+//! Is a day 24 hours, whatever the session's time zone, and does a duty that runs late or early miss no row?
 
 use crate::support::{
     TestDatabase, eventually,
@@ -22,7 +22,7 @@ async fn every_configured_time_is_kept_as_hours() {
         let (table, column) = place.split_once(' ').unwrap();
         let set = |value: &str| format!("update tidegate.{table} set {column} = {value}");
         let kept = format!("select distinct {column} from tidegate.{table}");
-        // What must stay together does in one transaction.
+        // In one transaction, because constraints bind these limits to each other.
         session
             .execute(&format!(
                 "begin; update tidegate.kind set deadline = '3 months', key_mode = 'proxy', retention = '1 year';
@@ -33,7 +33,7 @@ async fn every_configured_time_is_kept_as_hours() {
         assert_eq!(session.text(&kept).await, "744:00:00", "{place}");
         session.execute("rollback").await;
     }
-    // As a person reads it.
+    // Operators see days.
     session
         .execute("select tidegate.config_set_many('{\"direct.retention\": \"1 month\", \"direct.tx.dedup_window\": \"30 days\"}')")
         .await;
@@ -48,8 +48,7 @@ async fn every_configured_time_is_kept_as_hours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_statement_adds_a_calendar_s_day() {
-    // The clocks of New York change on 8 March 2026: a day of that session has 23 hours.
+async fn no_statement_adds_an_interval_of_the_calendar() {
     let sources = tidegate::internals::schema::sql_files();
     for (path, text) in sources {
         for (number, line) in text.lines().enumerate() {
@@ -135,7 +134,7 @@ async fn an_early_response_outlives_shorter_deadlines() {
         .await;
     assert_eq!(session.text("select req_status from tidegate.request").await, "completed");
 
-    // No request can have it any more.
+    // No request can match this response any more.
     session.execute("select tidegate.respond('1', reference => 's')").await;
     session
         .execute(
@@ -148,7 +147,7 @@ async fn an_early_response_outlives_shorter_deadlines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_whose_first_rows_were_early_gets_its_partition() {
+async fn a_new_partition_takes_its_day_s_rows_from_the_default_partition() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let today =
@@ -156,7 +155,7 @@ async fn a_day_whose_first_rows_were_early_gets_its_partition() {
     session
         .execute(&format!("drop table if exists tidegate.{today}; select tidegate.submit_batch('direct', '{{1,2}}')"))
         .await;
-    // Of a worker that claims and settles: stored, and not in the row.
+    // A settle writes the history of its claim to `stored_event`.
     let held = session.claim("tx", 2).await;
     session
         .execute(&format!(

@@ -277,6 +277,7 @@ pub fn submission(kind: &str, payload: &Value) -> Submission {
         admission: Admission::Enforce,
         not_before: None,
         traceparent: None,
+        callback_url: None,
     }
 }
 

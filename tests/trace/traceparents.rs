@@ -1,4 +1,4 @@
-//! Is the place of a request in its caller's trace kept with it, and does it reach workers and webhooks?
+//! Is the `traceparent` of a submission kept with its request, and does it reach workers?
 
 use std::sync::Mutex;
 
@@ -12,13 +12,13 @@ use crate::{
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const OTHER: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00";
 
-/// The values of the column, in the order of the requests.
+/// `request.traceparent` of each request, in their order.
 async fn kept(database: &TestDatabase) -> Vec<String> {
     database.column("select coalesce(traceparent, 'none') from tidegate.request order by id").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_way_to_submit_keeps_it() {
+async fn every_way_to_submit_keeps_the_traceparent() {
     let database = TestDatabase::unlimited().await;
     database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
     for (submit, expected) in [
@@ -46,7 +46,7 @@ async fn every_way_to_submit_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_keeps_that_of_its_request() {
+async fn a_replay_keeps_the_traceparent_of_its_request() {
     let database = TestDatabase::unlimited().await;
     for traceparent in [CALLER, OTHER] {
         let submit = format!("submit_group('direct', '{{1,1}}', '{{a,b}}', traceparents => '{{{traceparent},null}}')");
@@ -56,7 +56,7 @@ async fn a_replay_keeps_that_of_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_one_is_ignored_and_one_of_a_later_version_is_read() {
+async fn an_invalid_traceparent_is_ignored_and_one_of_a_later_version_is_read() {
     let database = TestDatabase::unlimited().await;
     for invalid in [
         "",
@@ -88,7 +88,7 @@ async fn http_takes_it_from_the_header_and_ignores_an_invalid_one() {
         ("/v1/direct/batch", vec![CALLER], vec![CALLER, CALLER]),
         ("/v1/direct", vec![], vec!["none"]),
         ("/v1/direct", vec!["00-caller"], vec!["none"]),
-        // Neither has precedence.
+        // Two headers are ambiguous: both are ignored.
         ("/v1/direct", vec![CALLER, OTHER], vec!["none"]),
     ] {
         let before = kept(&database).await.len();

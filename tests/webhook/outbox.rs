@@ -202,6 +202,34 @@ async fn a_submission_with_its_callback_is_all_or_nothing_and_a_replay_keeps_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_request_of_a_group_has_its_own_callback_and_only_new_ones_are_checked() {
+    let database = database().await;
+    let group = |keys: &str, urls: &str| {
+        format!(
+            "select string_agg(s.outcome, ' ' order by s.place)
+             from tidegate.submit_group('direct', '{{1,1,1,1}}', '{keys}', callback_urls => '{urls}')
+               with ordinality as s(id, outcome, status, queue, queue_position, seconds, p50, p90, place)"
+        )
+    };
+    let stored = "select coalesce(callback_url, 'none') from tidegate.request order by msg_id";
+    // The third is the second again.
+    let submit = group("{a,b,b,null}", &format!("{{{URL}/a,null,{URL}/b,{URL}/d}}"));
+    assert_eq!(database.value(&submit).await, "accepted accepted replayed accepted");
+    assert_eq!(database.column(stored).await, [format!("{URL}/a"), "none".to_owned(), format!("{URL}/d")]);
+
+    let elsewhere = "https://elsewhere.example/";
+    let replayed = group("{a,b,a,e}", &format!("{{{elsewhere},{elsewhere},{elsewhere},null}}"));
+    assert_eq!(database.value(&replayed).await, "replayed replayed replayed accepted");
+    let refused = database.refused(&group("{a,b,f,g}", &format!("{{null,null,{elsewhere},{URL}}}"))).await;
+    assert_eq!(refused.code, "TG009");
+    database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
+    // As the gate refuses them, their URLs are of no concern.
+    let closed = group("{a,h,i,j}", &format!("{{{URL},{elsewhere},{URL},null}}"));
+    assert_eq!(database.value(&closed).await, "replayed refused refused refused");
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_callback_written_by_hand_never_keeps_a_request_from_ending() {
     let database = database().await;
     for url in ["nonsense", "https://elsewhere.example/", "http://a b/", ""] {

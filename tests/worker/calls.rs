@@ -1,4 +1,4 @@
-//! The calls of a worker: their drops, their outcomes and their hedges.
+//! Does a worker drop the calls of requests that it has lost, and store the outcomes of the others?
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::{
     worker::lives::{Running, all_stages},
 };
 
-/// How many calls have begun, and how many were dropped before they ended.
+/// A stage whose calls never end: how many have begun, and how many were dropped.
 #[derive(Clone, Default)]
 struct Endless {
     begun: Arc<AtomicU32>,
@@ -60,7 +60,7 @@ impl Transact for Endless {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_is_to_be_prolonged() {
+async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_is_prolonged() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
@@ -111,7 +111,7 @@ async fn leases_that_are_still_held_are_listed_without_waiting_for_locks() {
     assert_eq!(column(&mut session, &held).await.len(), 3);
     locker.rollback().await.unwrap();
 
-    // Failed by hand, taken over, run out.
+    // One lease each is lost: its request was ended by hand, another worker has it, its time is over.
     for sql in [
         format!("update tidegate.request set req_status = 'failure' where id = '{}'", claims[0].id),
         format!("update tidegate.request set lease = 1 where id = '{}'", claims[1].id),

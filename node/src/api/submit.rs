@@ -167,15 +167,10 @@ pub(super) async fn submit(
         admission: headers.admission,
         not_before: headers.not_before,
         traceparent: headers.traceparent,
+        callback_url: headers.callback_url,
     };
-    let submitted = if let Some(callback_url) = &headers.callback_url {
-        // Not in a group: the callback commits with its request.
-        let submitted = api.store.submit_with_callback(&submission, callback_url).await;
-        api.node.noted(&kind, caller.submitter(), submitted.map_err(Arc::new))
-    } else {
-        // `at_gate` has asked the gate.
-        api.node.submit_past_gate(submission).await
-    };
+    // `at_gate` has asked the gate.
+    let submitted = api.node.submit_past_gate(submission).await;
     match submitted.map_err(|error| refusal(&error, &kind))? {
         Submitted::Accepted(ticket) => {
             tracing::debug!(request.id = %ticket.id, request.kind = kind, "stored");

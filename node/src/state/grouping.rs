@@ -70,6 +70,7 @@ struct Waiting {
     key: Option<String>,
     submitter: Option<String>,
     traceparent: Option<String>,
+    callback_url: Option<String>,
     answer: oneshot::Sender<SubmitResult>,
 }
 
@@ -80,6 +81,7 @@ struct Group {
     keys: Vec<Option<String>>,
     submitters: Vec<Option<String>>,
     traceparents: Vec<Option<String>>,
+    callback_urls: Vec<Option<String>>,
     answers: Vec<oneshot::Sender<SubmitResult>>,
 }
 
@@ -89,6 +91,7 @@ impl Group {
         self.keys.push(waiting.key);
         self.submitters.push(waiting.submitter);
         self.traceparents.push(waiting.traceparent);
+        self.callback_urls.push(waiting.callback_url);
         self.answers.push(waiting.answer);
     }
 
@@ -98,6 +101,7 @@ impl Group {
             keys: self.keys.split_off(at),
             submitters: self.submitters.split_off(at),
             traceparents: self.traceparents.split_off(at),
+            callback_urls: self.callback_urls.split_off(at),
             answers: self.answers.split_off(at),
         }
     }
@@ -116,9 +120,9 @@ impl Group {
         };
         let keys = lane.has_keys.then_some(&*self.keys);
         let submitters = Some(&*self.submitters);
-        let traceparents = self.traceparents.iter().any(Option::is_some).then_some(&*self.traceparents);
-        let group = store.submit_group(&lane.kind, &self.payloads, keys, submitters, traceparents, terms);
-        group.await
+        let [traceparents, callback_urls] = [&self.traceparents, &self.callback_urls]
+            .map(|values| values.iter().any(Option::is_some).then_some(values.as_slice()));
+        store.submit_group(&lane.kind, &self.payloads, keys, submitters, traceparents, callback_urls, terms).await
     }
 
     /// Answers each caller; sending fails for one that has left.
@@ -188,6 +192,7 @@ impl Submitter {
             key: submission.idempotency_key,
             submitter: submission.submitter,
             traceparent: submission.traceparent,
+            callback_url: submission.callback_url,
             answer,
         };
         self.0.add(lane, |queue| {
@@ -303,7 +308,10 @@ impl Lanes {
 pub(crate) fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
         // Misuse: such as two submitters in a group, of which one has got a quota since the gates were copied.
-        StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
+        StoreError::KeyReused(_)
+        | StoreError::Unstorable(_)
+        | StoreError::Misuse(_)
+        | StoreError::CallbackRefused(_) => true,
         // Such as a payload that an operator's constraint or trigger refuses, or a key of an open transaction.
         StoreError::Database(_) => !error.is_transient() || error.is_lock_timeout(),
         _ => false,

@@ -162,7 +162,7 @@ impl Node {
     }
 
     /// Counts a submission. One that the database has refused is asked to come back in its turn.
-    pub(crate) fn noted(&self, kind: &str, submitter: Option<&str>, submitted: SubmitResult) -> SubmitResult {
+    fn noted(&self, kind: &str, submitter: Option<&str>, submitted: SubmitResult) -> SubmitResult {
         let submitted = submitted.inspect_err(|error| self.metrics.submission_failed(kind, error))?;
         self.metrics.submitted(kind, &submitted);
         Ok(match submitted {

@@ -55,6 +55,7 @@ impl Submit {
             admission: if self.accepted { Admission::Accepted } else { Admission::Enforce },
             not_before: self.not_before,
             traceparent: None,
+            callback_url: self.callback_url,
         };
 
         let connected = global.connect(1).await?;
@@ -63,11 +64,7 @@ impl Submit {
             let quote = store.quote(&submission.kind, submission.submitter.as_deref()).await?;
             return print_quote(&connected, quote);
         }
-        let submitted = match &self.callback_url {
-            Some(url) => store.submit_with_callback(&submission, url).await?,
-            None => store.submit(&submission).await?,
-        };
-        let (outcome, mut ticket) = match submitted {
+        let (outcome, mut ticket) = match store.submit(&submission).await? {
             Submitted::Accepted(ticket) => ("accepted", ticket),
             Submitted::Replayed(ticket) => ("replayed", ticket),
             Submitted::Refused { retry_after } => {

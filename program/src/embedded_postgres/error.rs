@@ -35,7 +35,7 @@ pub enum EmbeddedPostgresError {
         directory: PathBuf,
     },
     /// The directory for the server cannot be used.
-    #[error("cannot keep PostgreSQL in {}: {reason}. Set TIDEGATE_POSTGRES_DIR to another directory", directory.display())]
+    #[error("cannot use {} as PostgreSQL's directory: {reason}. Set TIDEGATE_POSTGRES_DIR to another directory", directory.display())]
     UnusableDirectory {
         /// The requested directory.
         directory: PathBuf,
@@ -44,8 +44,8 @@ pub enum EmbeddedPostgresError {
     },
     /// The account the server runs as cannot enter the directory.
     #[error(
-        "PostgreSQL does not run as root, so it runs as the user `{user}`, which may not enter {}, \
-         which is needed to reach {}. Set TIDEGATE_POSTGRES_DIR to a directory `{user}` can reach, \
+        "PostgreSQL does not run as root, so it runs as the user `{user}`. This user may not enter {}, \
+         and so cannot reach {}. Set TIDEGATE_POSTGRES_DIR to a directory `{user}` can reach, \
          or run Tidegate as an ordinary user", barrier.display(), directory.display()
     )]
     Unreachable {

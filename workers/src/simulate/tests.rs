@@ -1,3 +1,5 @@
+//! Does the simulated downstream fail, limit and remember as its options say?
+
 mod responses;
 
 use tidegate::stage::{Check, Found, Readiness, Sent, Transact};
@@ -77,7 +79,7 @@ async fn a_send_has_its_effect_even_if_the_caller_gives_up() {
 }
 
 #[tokio::test]
-async fn half_of_the_server_errors_take_the_request() {
+async fn half_of_the_sends_that_end_in_a_server_error_are_accepted() {
     let downstream = downstream("--send-error-rate 1");
     for _ in 0..1000 {
         assert_eq!(downstream.send(new_id(), "direct").await, Err(Refusal::Broken));
@@ -189,7 +191,7 @@ async fn stages_translate_answers_for_the_engine() {
 
     let stage = over("--drop-rate 1");
     let send = timeout(Duration::from_millis(20), stage.send(&request));
-    assert!(send.await.is_err(), "the engine's timeout ends it");
+    assert!(send.await.is_err(), "a send that is dropped is never answered");
 
     let stranger = testing::request("stranger");
     assert!(matches!(stage.send(&stranger).await, Sent::Rejected(error) if error.code == "unknown_kind"));

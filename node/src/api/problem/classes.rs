@@ -69,7 +69,7 @@ classes! {
     UNKNOWN_SETTING = refused(NOT_FOUND, "unknown_setting", "There is no such setting");
     UNKNOWN_QUEUE = refused(NOT_FOUND, "unknown_queue", "There is no such queue");
     UNKNOWN_QUOTA = refused(NOT_FOUND, "unknown_quota", "There is no such quota");
-    /// 503 and not 403: the caller may be allowed to, this node's database user is not.
+    /// 503 and not 403, because the caller may be allowed to do this, but the node's database user is not.
     NOT_PERMITTED = operator("not_permitted", "This node's database user may not do this");
     WRONG_METHOD = refused(METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take this method");
     NOT_CANCELLABLE = refused(CONFLICT, "not_cancellable", "The request can no longer be cancelled");
@@ -78,18 +78,18 @@ classes! {
     UNSUPPORTED_MEDIA_TYPE = refused(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body must be plain JSON");
     KEY_REUSED =
         refused(UNPROCESSABLE_ENTITY, "idempotency_key_reused", "The idempotency key stands for another payload");
-    /// No 429: to repeat it does not help.
+    /// Not 429, because a retry cannot succeed.
     BATCH_TOO_LARGE =
         refused(UNPROCESSABLE_ENTITY, "batch_too_large", "The batch is larger than a gate ever has room for");
     /// The detail has the inequality with its numbers.
     POLICY_REFUSED = refused(
-        UNPROCESSABLE_ENTITY, "policy_refused", "The policy cannot hold: it is over its budget or its latency target, or against its semantics"
+        UNPROCESSABLE_ENTITY, "policy_refused", "The policy cannot be kept: it is over its budget or its latency target, or against its semantics"
     );
     UNSTORABLE = refused(UNPROCESSABLE_ENTITY, "unstorable", "The JSON holds a value that cannot be stored");
     RESPONSE_MISFIT = refused(UNPROCESSABLE_ENTITY, "response_misfit", "The response does not fit the request's flow");
-    CALLBACK_REFUSED = refused(UNPROCESSABLE_ENTITY, "callback_refused", "The callback URL may not be named");
+    CALLBACK_REFUSED = refused(UNPROCESSABLE_ENTITY, "callback_refused", "The callback URL is not allowed");
     GATE_CLOSED = later(TOO_MANY_REQUESTS, "gate_closed", "Too much work is waiting", 1);
-    GATE_BUSY = later(SERVICE_UNAVAILABLE, "gate_busy", "Another transaction keeps the gate", 5);
+    GATE_BUSY = later(SERVICE_UNAVAILABLE, "gate_busy", "Another transaction holds the gate", 5);
     KEY_BUSY = later(SERVICE_UNAVAILABLE, "key_busy", "Another transaction holds the idempotency key", 5);
     OVERLOADED = later(SERVICE_UNAVAILABLE, "overloaded", "This node serves as many calls as it can", 1);
     TIMED_OUT = later(SERVICE_UNAVAILABLE, "call_timed_out", "The call took too long", 5);

@@ -76,6 +76,7 @@ impl Relayer {
             admission: Admission::Enforce,
             not_before: None,
             traceparent: None,
+            callback_url: None,
         };
         let submitted = timeout(PATIENCE, self.0.node.submit(submission)).await;
         match submitted {

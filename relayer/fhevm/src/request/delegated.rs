@@ -1,4 +1,5 @@
-//! `POST /v2/delegated-user-decrypt`: the same, with a validity that is not nested, and two addresses.
+//! `POST /v2/delegated-user-decrypt`: as a user decryption, but with the validity as members of the body, and with two
+//! addresses: those of the delegator and of the delegate.
 
 use chrono::{DateTime, Utc};
 

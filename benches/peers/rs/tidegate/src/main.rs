@@ -69,6 +69,7 @@ async fn submit_one(store: &Store) {
         admission: admission(),
         not_before: None,
         traceparent: None,
+        callback_url: None,
     };
     loop {
         match store.submit(&submission).await.unwrap() {
@@ -100,7 +101,7 @@ async fn submit_bulk() {
     let begun = Instant::now();
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
-            store.submit_group(&kind, &payloads, None, None, None, terms).await
+            store.submit_group(&kind, &payloads, None, None, None, None, terms).await
         } else {
             store.submit_batch(&kind, &payloads, None, None, admission, None).await
         };
