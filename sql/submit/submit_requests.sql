@@ -63,8 +63,6 @@ declare
   v_wait         integer;
   v_now          timestamptz := tidegate.clock();
   v_etas         tidegate.retry_after[];
-  v_counted      text;
-  v_done         text; -- for an assignment, which costs less than a statement
 begin
   select * into v_kind from tidegate.kind as k where k.name = p_kind;
   v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
@@ -103,23 +101,12 @@ begin
   end if;
   v_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
 
-  v_keyed := coalesce(array_remove(p_keys, null) <> '{}', false);
-  if v_keyed or v_kind.key_mode <> 'caller' then
-    v_scopes := array(
-      select tidegate_internal.key_scope(p_kind, v_kind.key_scope, s) from unnest(p_submitters) as s
-    );
+  if v_kind.key_mode <> 'caller' or coalesce(array_remove(p_keys, null) <> '{}', false) then
+    select k.scopes, k.made, k.prints into v_scopes, v_made, v_prints
+    from tidegate_internal.submission_keys(v_kind, p_payloads, p_submitters, p_keys, p_same_key) as k;
   end if;
-  if v_kind.key_mode <> 'caller' then
-    v_made := tidegate_internal.made_keys(v_kind, p_payloads, v_scopes, p_keys);
-  end if;
-  v_keyed := v_keyed or v_made is not null;
+  v_keyed := v_prints is not null;
   if v_keyed then
-    v_prints := array(
-      select case when num_nonnulls(p.key, p.made) > 0 and p_same_key = 'compare' and v_kind.key_compares = 'payload'
-        then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
-      from unnest(p_payloads, p_keys, v_made) with ordinality as p(payload, key, made, place)
-      order by p.place
-    );
     v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_made, v_prints);
     if array_position(v_ids, null) is null then
       return query select * from tidegate_internal.submit_answers(p_kind, v_ids, null, p_each);
@@ -213,35 +200,15 @@ begin
   end loop;
 
   if v_enters > 0 then
-    if p_callback_urls is not null then
-      perform tidegate_internal.require_callback(u.url)
-      from (select distinct url from unnest(v_callback_urls[:v_enters]) as c(url)) as u;
-    end if;
     v_waiting := v_entered.waiting;
     v_etas := tidegate_internal.submit_etas(
       v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
-    v_counted := current_setting('tidegate.counted', true);
-    v_done := set_config('tidegate.counted', pg_current_xact_id()::text, true);
-    insert into tidegate.request (
-      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
-      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p50_ms, eta_p90_ms, payload,
-      traceparent, callback_url
-    )
-    select
-      n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
-      case v_status when 'queued' then v_now end, case v_status when 'processing' then v_now end,
-      greatest(v_now, p_not_before) + v_kind.deadline,
-      case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-      n.submitter, n.seconds, n.p50_ms, n.p90_ms, n.payload, tidegate_internal.valid_traceparent(n.traceparent),
-      n.callback_url
-    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas, v_traceparents, v_callback_urls)
-      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms, traceparent, callback_url)
-    where n.msg_id is not null;
-    v_done := set_config('tidegate.counted', v_counted, true);
-    insert into tidegate.request_count_delta (kind, req_status, delta, submitted)
-    values (p_kind, v_status, v_enters, v_enters);
+    perform tidegate_internal.store_requests(
+      v_kind, v_queue, v_status, v_now, p_not_before, v_new[:v_enters], v_entered.numbers, v_payloads, v_submitters,
+      v_etas, v_traceparents, v_callback_urls
+    );
     if v_terms.has_quota then
       insert into tidegate.quota_usage (gate, request_id)
       select g.name, n.id
