@@ -1,8 +1,8 @@
 -- submission_keys: The scopes of the keys of a submission, the keys that its kind makes, and the fingerprints that keys
 -- are compared by, one of each for each request.
 --
--- `made` is null if the kind makes none, `prints` if no request has a key. A request without a key, or whose key decides
--- alone, has no fingerprint.
+-- `made` is null if the kind makes none, `prints` if no request has a key. A request without a key, or whose key
+-- decides alone, has no fingerprint.
 create or replace function tidegate_internal.submission_keys(
   p_kind tidegate.kind, p_payloads jsonb[], p_submitters text[], p_keys text[], p_same_key text,
   out scopes text[], out made text[], out prints bytea[]
