@@ -40,10 +40,11 @@ declare
   v_queue        text;
   v_status       tidegate.request_status;
   v_limit        bigint;
+  v_keys         record;
   v_scopes       text[];
   v_made         text[];
   v_prints       bytea[];
-  v_keyed        boolean;
+  v_keyed        boolean := false;
   v_quotas       tidegate.admission;
   v_admission    tidegate.admission;
   v_lock_timeout text;
@@ -102,10 +103,12 @@ begin
   v_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
 
   if v_kind.key_mode <> 'caller' or coalesce(array_remove(p_keys, null) <> '{}', false) then
-    select k.scopes, k.made, k.prints into v_scopes, v_made, v_prints
-    from tidegate_internal.submission_keys(v_kind, p_payloads, p_submitters, p_keys, p_same_key) as k;
+    v_keys := tidegate_internal.submission_keys(v_kind, p_payloads, p_submitters, p_keys, p_same_key);
+    v_scopes := v_keys.scopes;
+    v_made := v_keys.made;
+    v_prints := v_keys.prints;
+    v_keyed := v_prints is not null;
   end if;
-  v_keyed := v_prints is not null;
   if v_keyed then
     v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_made, v_prints);
     if array_position(v_ids, null) is null then
