@@ -20,6 +20,9 @@ use sqlx::{Connection, Executor, PgConnection};
 
 use support::{Bench, number};
 
+/// Requests in a claim.
+const CLAIM: usize = 500;
+
 fn main() {
     support::run(measure());
 }
@@ -36,8 +39,9 @@ async fn measure() {
 
     finished(&mut session, all - live).await;
     bench.submit(live).await;
-    for _ in 0..10 {
-        let claimed = format!("select count(*) from tidegate.claim_tx('tx', 'lost', {}, '1 hour')", live / 20);
+    // As workers claim: who holds a request is looked up among those of its claim.
+    for _ in 0..live / 2 / CLAIM {
+        let claimed = format!("select count(*) from tidegate.claim_tx('tx', 'lost', {CLAIM}, '1 hour')");
         sqlx::query(&claimed).execute(&mut session).await.unwrap();
     }
     let before = line(&mut session).await;
