@@ -94,6 +94,21 @@ impl Submission {
     }
 }
 
+/// The requests of a group. What is `None` no request has; else there is one for each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroupRequests<'a> {
+    /// The payloads.
+    pub payloads: &'a [JsonText],
+    /// The callers' keys.
+    pub idempotency_keys: Option<&'a [Option<String>]>,
+    /// The submitters.
+    pub submitters: Option<&'a [Option<String>]>,
+    /// The places in their callers' traces.
+    pub traceparents: Option<&'a [Option<String>]>,
+    /// Where their ends are delivered.
+    pub callback_urls: Option<&'a [Option<String>]>,
+}
+
 /// What the requests of a group have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GroupTerms {
@@ -215,8 +230,7 @@ impl Store {
     }
 
     /// Submits independent requests of one kind: `tidegate.submit_group`. While a gate is
-    /// closed, each is refused or replayed by itself; an error is still an error for all. `submitters`, `traceparents`
-    /// and `callback_urls` are one for each, or `None` if none has any.
+    /// closed, each is refused or replayed by itself; an error is still an error for all.
     ///
     /// # Errors
     ///
@@ -225,18 +239,14 @@ impl Store {
     pub async fn submit_group(
         &self,
         kind: &str,
-        payloads: &[JsonText],
-        idempotency_keys: Option<&[Option<String>]>,
-        submitters: Option<&[Option<String>]>,
-        traceparents: Option<&[Option<String>]>,
-        callback_urls: Option<&[Option<String>]>,
+        requests: GroupRequests<'_>,
         terms: GroupTerms,
     ) -> Result<Vec<Submitted>> {
         let patience_ms = terms.key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
-        let payloads: Vec<_> = payloads.iter().map(Json).collect();
+        let payloads: Vec<_> = requests.payloads.iter().map(Json).collect();
         run!(self, fetch_all query_as "submit_group"(
-            kind, payloads, idempotency_keys, submitters, terms.not_before, patience_ms, terms.admission.as_str(),
-            terms.same_key.as_str(), traceparents, callback_urls
+            kind, payloads, requests.idempotency_keys, requests.submitters, terms.not_before, patience_ms,
+            terms.admission.as_str(), terms.same_key.as_str(), requests.traceparents, requests.callback_urls
         ))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{Duration, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
-use tidegate::internals::store::{GroupTerms, Submitted};
+use tidegate::internals::store::{GroupRequests, GroupTerms, Submitted};
 
 use super::{Answer, Api, answer, hold_submissions, let_go, until_submissions_wait};
 use crate::support::{TestDatabase, eventually, race::submit_many, raw};
@@ -188,8 +188,15 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
     database.execute("update tidegate.gate set high_water = 30, low_water = 15").await;
     let payloads = vec![raw(&json!({})); 40];
 
-    let submitted =
-        database.store.submit_group("direct", &payloads, None, None, None, None, GroupTerms::default()).await.unwrap();
+    let submitted = database
+        .store
+        .submit_group(
+            "direct",
+            GroupRequests { payloads: &payloads, ..GroupRequests::default() },
+            GroupTerms::default(),
+        )
+        .await
+        .unwrap();
 
     // 15 above the low mark at 10 per second, margin 0.2.
     let retry_after = tidegate::retry_after::RetryAfter::seconds(2);

@@ -30,7 +30,7 @@ use tidegate::{
     internals::{
         coalescer::{Coalescer, Rounds},
         error::StoreError,
-        store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
+        store::{Admission, GroupRequests, GroupTerms, SameKey, Store, Submission, Submitted},
     },
     request::JsonText,
 };
@@ -118,11 +118,15 @@ impl Group {
             not_before: lane.not_before,
             key_patience: patience,
         };
-        let keys = lane.has_keys.then_some(&*self.keys);
-        let submitters = Some(&*self.submitters);
-        let [traceparents, callback_urls] = [&self.traceparents, &self.callback_urls]
-            .map(|values| values.iter().any(Option::is_some).then_some(values.as_slice()));
-        store.submit_group(&lane.kind, &self.payloads, keys, submitters, traceparents, callback_urls, terms).await
+        let if_any = |values: &[Option<String>]| values.iter().any(Option::is_some);
+        let requests = GroupRequests {
+            payloads: &self.payloads,
+            idempotency_keys: lane.has_keys.then_some(&self.keys),
+            submitters: Some(&self.submitters),
+            traceparents: if_any(&self.traceparents).then_some(&self.traceparents),
+            callback_urls: if_any(&self.callback_urls).then_some(&self.callback_urls),
+        };
+        store.submit_group(&lane.kind, requests, terms).await
     }
 
     /// Answers each caller; sending fails for one that has left.

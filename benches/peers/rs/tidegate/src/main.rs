@@ -18,7 +18,7 @@ use tidegate::{
     internals::{
         database::{self, PoolSettings},
         schema,
-        store::{Admission, GroupTerms, SameKey, Store, Submission, Submitted},
+        store::{Admission, GroupRequests, GroupTerms, SameKey, Store, Submission, Submitted},
         worker::{self, WorkerOptions},
     },
     request::JsonText,
@@ -101,7 +101,7 @@ async fn submit_bulk() {
     let begun = Instant::now();
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
-            store.submit_group(&kind, &payloads, None, None, None, None, terms).await
+            store.submit_group(&kind, GroupRequests { payloads: &payloads, ..GroupRequests::default() }, terms).await
         } else {
             store.submit_batch(&kind, &payloads, None, None, admission, None).await
         };
