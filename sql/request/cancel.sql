@@ -7,11 +7,12 @@
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer as $$
 begin
-  -- Ten tries, because a request that moves on meanwhile is missed by each of the statements.
+  -- Ten tries, because a request that moves on meanwhile is missed by each of the statements. A statement that misses
+  -- it locks its row all the same, and whoever has a row must not wait for its message.
   for v_try in 1 .. 10 loop
     perform from tidegate_internal.end_requests(
       array[cancel.id], '{queued,processing}', 'failure', '{cancelled,cancelled}',
-      tidegate_internal.error_json('cancelled', 'cancelled', false)
+      tidegate_internal.error_json('cancelled', 'cancelled', false), p_locked => v_try > 1
     );
     update tidegate.request as r
     set previous_status = r.req_status, cancel_requested_at = coalesce(r.cancel_requested_at, tidegate.clock())

@@ -15,12 +15,16 @@ begin
   if (length(btrim(fail_request.reason)) > 0 and length(fail_request.reason) <= 1000) is not true then
     raise exception using errcode = 'TG007', message = 'the reason of a failure is a text of 1 to 1000 characters';
   end if;
-  -- Ten tries, because a request that moves from one queue to the other is missed by one of them.
+  perform tidegate_internal.lock_recovery_shared();
+  -- Ten tries, because a request that moves from one queue to the other is missed by one of them. A statement that
+  -- misses it locks its row all the same, and whoever has a row must not wait for its message.
   for v_try in 1 .. 10 loop
     outcome := (
       select 'failed'
-      from tidegate.fail_internal(
-        array[fail_request.id], tidegate_internal.error_json('internal_error', fail_request.reason, true)
+      from tidegate_internal.end_requests(
+        array[fail_request.id], '{queued,processing,tx_in_flight,receipt_received}', 'failure',
+        '{internal_error,internal_error,internal_error,internal_error}',
+        tidegate_internal.error_json('internal_error', fail_request.reason, true), p_locked => v_try > 1
       )
     );
     req_status := (select r.req_status from tidegate.request as r where r.id = fail_request.id);
