@@ -71,6 +71,41 @@ async fn a_cancel_that_meets_a_passed_check_cancels_the_request_in_its_next_queu
     }
 }
 
+/// A claim locks a message and then the row of its request: whoever has the row and waits for the message meets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_missed_a_request_but_locked_its_row_waits_for_no_message() {
+    let calls: [fn(RequestId) -> String; 2] = [cancel, fail];
+    for call in calls {
+        let database = TestDatabase::unlimited().await;
+        // From now on whoever locks messages waits while somebody holds this lock.
+        database
+            .execute(
+                "alter function tidegate_internal.lock_messages rename to lock_messages_at_once;
+                 create function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[]) returns void
+                   language plpgsql as $$ begin
+                     perform pg_advisory_lock_shared(7), pg_advisory_unlock_shared(7);
+                     perform tidegate_internal.lock_messages_at_once(p_queues, p_msg_ids);
+                   end $$",
+            )
+            .await;
+        let id = database.submit("public_decrypt").await;
+        let mut checker = Session::open(&database).await;
+        let held = checker.claim("readiness", 1).await;
+        checker.execute("begin").await;
+        assert_eq!(checker.texts(&settle("settle_passed", &held, "")).await, [id.to_string()]);
+        let ending = Session::open(&database).await.start(&call(id));
+        ending.until_blocked_by(&database, &checker).await;
+        let mut holder = Session::open(&database).await;
+        holder.texts("select pg_advisory_lock(7)").await;
+        checker.commit().await;
+
+        let (_, said) = ending.finish().await;
+        assert!(said[0].ends_with("failure"), "{said:?}");
+        holder.texts("select pg_advisory_unlock(7)").await;
+        sound(&database).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_passes_during_a_cancel_moves_nothing() {
     for commits in [true, false] {
