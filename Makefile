@@ -70,7 +70,7 @@ OWNER ?= superuser
 ci: OWNER := plain
 
 .PHONY: test
-test: setup-tests ## Run the tests, random campaigns in their short form: four minutes once built
+test: setup-tests ## Run the tests, random campaigns in their short form: four to seven minutes once built, by the machine
 	cargo test $(PACKAGES) --no-run
 	@# The other test programs mostly wait, so they run at the same time; their output is printed later.
 	@it="$(TARGET)/test-it.log" others="$(TARGET)/test-others.log"; export TIDEGATE_EXAMPLES_ARE_BUILT=1; \

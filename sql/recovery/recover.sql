@@ -145,8 +145,10 @@ begin
     );
     if not dry_run then
       renumbered := renumbered + tidegate_internal.recover_queue(
-        v_state.queue, v_state.target_queue, v_state.reset_ids, v_state.freed_ids, v_state.freed, v_state.missing_ids,
-        v_state.missing_msg_ids, v_state.ended_ids, v_state.ended_fates, v_state.done
+        p_queue => v_state.queue, p_target_queue => v_state.target_queue, p_reset_ids => v_state.reset_ids,
+        p_freed_ids => v_state.freed_ids, p_freed => v_state.freed, p_missing_ids => v_state.missing_ids,
+        p_missing_msg_ids => v_state.missing_msg_ids, p_ended_ids => v_state.ended_ids,
+        p_ended_fates => v_state.ended_fates, p_done => v_state.done
       );
     end if;
   end loop;

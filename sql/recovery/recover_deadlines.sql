@@ -14,9 +14,7 @@ create or replace function tidegate.recover_deadlines(
   run bigint default null,
   out examined bigint, out expired bigint, out dated bigint, out ids uuid[], out next_after uuid
 )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 declare
   v_now    timestamptz := tidegate.clock();
   v_live   uuid[];
@@ -129,3 +127,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('recover_deadlines', '{admin}');
+select tidegate_internal.plan_along_indexes('recover_deadlines');

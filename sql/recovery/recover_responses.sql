@@ -6,9 +6,7 @@ create or replace function tidegate.recover_responses(
   batch integer default 1000, dry_run boolean default false, run bigint default null,
   out applied bigint, out more boolean
 )
-  language plpgsql security definer
-  set plan_cache_mode = force_generic_plan
-as $$
+  language plpgsql security definer as $$
 declare
   v_found record;
 begin
@@ -26,3 +24,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('recover_responses', '{admin}');
+select tidegate_internal.plan_along_indexes('recover_responses', 'hashjoin');

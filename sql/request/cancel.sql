@@ -7,8 +7,8 @@
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status) language plpgsql security definer as $$
 begin
-  -- Ten tries, because a request that moves on meanwhile is missed by each of the statements. A statement that misses
-  -- it locks its row all the same, and whoever has a row must not wait for its message.
+  -- Ten tries, because each statement may miss a request that moves on meanwhile. A try that misses it may still have
+  -- locked its row. A claim locks the message first and then the row, so a later try does not wait for the message.
   for v_try in 1 .. 10 loop
     perform from tidegate_internal.end_requests(
       array[cancel.id], '{queued,processing}', 'failure', '{cancelled,cancelled}',

@@ -4,8 +4,8 @@
 -- claim does, and then moves the rows that still have a status of `p_from` and still name the same message. A held
 -- request has no message to lock; its row names no lease token afterwards, so the holder's settle moves nothing.
 -- `p_causes` has the cause for each status of `p_from`; without `p_error`, the error is that of an operator's call. To
--- end more than one request, call `lock_recovery_shared` first. `p_locked`: the caller has locked the messages and then
--- the rows; to wait for a message that was put back in between would be a deadlock. `p_taken_back`: the downstream has
+-- end more than one request, call `lock_recovery_shared` first. `p_locked`: the caller has or may have locked the rows;
+-- to wait for a message that was put back in between would be a deadlock. `p_taken_back`: the downstream has
 -- taken back its receipt, so the requests were not executed.
 create or replace function tidegate_internal.end_requests(
   p_ids uuid[], p_from tidegate.request_status[], p_to tidegate.request_status, p_causes text[], p_error jsonb,

@@ -16,8 +16,9 @@ begin
     raise exception using errcode = 'TG007', message = 'the reason of a failure is a text of 1 to 1000 characters';
   end if;
   perform tidegate_internal.lock_recovery_shared();
-  -- Ten tries, because a request that moves from one queue to the other is missed by one of them. A statement that
-  -- misses it locks its row all the same, and whoever has a row must not wait for its message.
+  -- Ten tries, because each may miss a request that moves from one queue to the other. A try that misses it may still
+  -- have locked its row. A claim locks the message first and then the row, so a later try does not wait for the
+  -- message.
   for v_try in 1 .. 10 loop
     outcome := (
       select 'failed'

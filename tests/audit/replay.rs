@@ -94,7 +94,7 @@ async fn random_sequences_of_calls_leave_sound_histories() {
         let ids = submit_many(&database, kind, 20).await;
         shared.ids.lock().unwrap().extend(ids);
     }
-    // Leases run out by the clock, so what lives is never quite the same: until it was no quiet life.
+    // Short leases run out by the clock, so what lives is never quite the same: until it was no quiet life.
     let mut rounds = 0;
     loop {
         for number in 0..campaign(100, 750) {

@@ -1,12 +1,8 @@
 //! Does a submission with a callback keep it, whatever else it asks for, and is a callback that is not allowed refused?
 
-use std::sync::Arc;
-
-use futures_util::future::join_all;
 use serde_json::json;
-use tidegate_node::HttpOptions;
 
-use super::{Api, answer, hold_submissions, let_go, until_submissions_wait};
+use super::{Api, answer, hold_submissions, let_go};
 use crate::support::{TestDatabase, eventually};
 
 const HEADER: &str = "tidegate-callback-url";
@@ -132,43 +128,4 @@ async fn the_same_key_at_once_with_two_callbacks_is_one_request_with_one_of_them
     }
     assert_eq!(replayed, 1);
     assert_eq!(database.number("select count(*) from tidegate.request where callback_url is not null").await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn submissions_with_callbacks_share_a_statement_and_a_refused_url_costs_its_owner_only() {
-    let database = database().await;
-    let options = HttpOptions { concurrency_limit: 21, ..HttpOptions::default() };
-    let api = Arc::new(Api::start(database.store.clone(), &options).await);
-    let held = hold_submissions(&database).await;
-    let post = |place: usize, url: Option<String>| {
-        let api = Arc::clone(&api);
-        tokio::spawn(async move {
-            loop {
-                let posting = api.posting("/v1/direct", &json!(place));
-                let answer = answer(url.iter().fold(posting, |posting, url| posting.header(HEADER, url))).await;
-                // The probe below may have been where this wanted to be.
-                if answer.body["code"] != "overloaded" {
-                    return answer;
-                }
-            }
-        })
-    };
-    let first = post(0, None);
-    until_submissions_wait(&database, 1).await;
-    let bad = post(100, Some("https://elsewhere.example/".to_owned()));
-    let good: Vec<_> = (1..20).map(|n| post(n, (n % 2 == 1).then(|| format!("{URL}&n={n}")))).collect();
-    eventually("every place is taken", || async { api.get("/v1/direct/x").await.status == 503 }).await;
-    let_go(held).await;
-
-    bad.await.unwrap().assert_problem(422, "callback_refused");
-    for answer in join_all(good.into_iter().chain([first])).await {
-        assert_eq!(answer.unwrap().status, 202);
-    }
-    let stored = database
-        .column("select payload #>> '{}' || ' ' || coalesce(callback_url, '') from tidegate.request order by payload::integer")
-        .await;
-    let expected = (0..20).map(|n| format!("{n} {}", if n % 2 == 1 { format!("{URL}&n={n}") } else { String::new() }));
-    assert_eq!(stored, expected.collect::<Vec<_>>());
-    let transactions = database.number("select count(distinct xmin::text) from tidegate.request").await;
-    assert!(transactions <= 8, "{transactions} transactions for 20 requests");
 }

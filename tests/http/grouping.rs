@@ -3,13 +3,14 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
+use reqwest::RequestBuilder;
 use serde_json::json;
 use sqlx::PgConnection;
 use tidegate::internals::api_key::{ApiKey, Scope};
 use tidegate_node::HttpOptions;
 use tokio::task::JoinHandle;
 
-use super::{Answer, Api, access::key, hold_submissions, let_go, until_submissions_wait};
+use super::{Answer, Api, access::key, answer, hold_submissions, let_go, until_submissions_wait};
 use crate::support::{TestDatabase, eventually, race::Session};
 
 /// How many transactions the requests came in.
@@ -23,16 +24,20 @@ struct Crowd {
     rest: Vec<JoinHandle<Answer>>,
 }
 
-/// Posts so many requests at once, with a key each, of which the first's statement is held until all others are in.
-async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -> (Arc<Api>, Crowd) {
+/// Posts so many requests at once, with the headers of their places; the first one's statement is held until all others are in.
+async fn crowd(
+    database: &TestDatabase,
+    size: usize,
+    with_headers: fn(RequestBuilder, usize) -> RequestBuilder,
+) -> (Arc<Api>, Crowd) {
     let options = HttpOptions { concurrency_limit: size, ..HttpOptions::default() };
     let api = Arc::new(Api::start(database.store.clone(), &options).await);
     let post = |place: usize| {
         let api = Arc::clone(&api);
         tokio::spawn(async move {
             loop {
-                let body = json!({ "place": place });
-                let answer = api.post_with_key("/v1/direct", &key(place), &body).await;
+                let posting = api.posting("/v1/direct", &json!({ "place": place }));
+                let answer = answer(with_headers(posting, place)).await;
                 // The probe below may have been where this wanted to be.
                 if answer.body["code"] != "overloaded" {
                     return answer;
@@ -48,10 +53,15 @@ async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -
     (api, Crowd { held, first, rest })
 }
 
+/// A key for each place.
+fn keyed(posting: RequestBuilder, place: usize) -> RequestBuilder {
+    posting.header("idempotency-key", format!("k{place}"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_that_arrive_during_a_statement_share_the_next() {
     let database = TestDatabase::new().await;
-    let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
+    let (_api, crowd) = crowd(&database, 200, keyed).await;
 
     let_go(crowd.held).await;
 
@@ -71,7 +81,7 @@ async fn submissions_that_arrive_during_a_statement_share_the_next() {
 async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
     let database = TestDatabase::new().await;
     Api::of(&database).await.post_with_key("/v1/direct", "k77", &json!("another payload")).await;
-    let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
+    let (_api, crowd) = crowd(&database, 200, keyed).await;
 
     let_go(crowd.held).await;
 
@@ -88,6 +98,35 @@ async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
         }
     }
     assert_eq!(database.number("select count(*) from tidegate.request").await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_a_group_has_its_own_callback_and_a_refused_one_costs_its_owner_only() {
+    const URL: &str = "https://hooks.example.com/done";
+    let database = TestDatabase::new().await;
+    database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
+    let (_api, crowd) = crowd(&database, 21, |posting, place| match place {
+        20 => posting.header("tidegate-callback-url", "https://elsewhere.example/"),
+        place if place % 2 == 1 => posting.header("tidegate-callback-url", format!("{URL}?{place}")),
+        _ => posting,
+    })
+    .await;
+
+    let_go(crowd.held).await;
+
+    for (place, answer) in join_all([crowd.first].into_iter().chain(crowd.rest)).await.into_iter().enumerate() {
+        let answer = answer.unwrap();
+        match place {
+            20 => answer.assert_problem(422, "callback_refused"),
+            _ => assert_eq!(answer.status, 202, "{place}: {answer:?}"),
+        }
+    }
+    let stored = "select concat_ws(' ', payload ->> 'place', callback_url) from tidegate.request
+                  order by (payload ->> 'place')::integer";
+    let expected = |place: usize| if place % 2 == 1 { format!("{place} {URL}?{place}") } else { place.to_string() };
+    assert_eq!(database.column(stored).await, (0..20).map(expected).collect::<Vec<_>>());
+    let transactions = transactions(&database).await;
+    assert!(transactions <= 8, "{transactions} transactions for 20 requests");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +154,10 @@ async fn one_unstorable_payload_in_a_group_costs_its_owner_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_a_group_repeats_is_one_request_and_one_acceptance() {
     let database = TestDatabase::new().await;
-    let (_api, crowd) = crowd(&database, 20, |place| if place == 0 { "first" } else { "same" }.to_owned()).await;
+    let (_api, crowd) = crowd(&database, 20, |posting, place| {
+        posting.header("idempotency-key", if place == 0 { "first" } else { "same" })
+    })
+    .await;
 
     let_go(crowd.held).await;
 
@@ -162,7 +204,7 @@ async fn callers_that_leave_do_not_affect_the_others() {
     // The first to leave owns the statement that is running.
     let mut leaving = vec![api.raw(&request).await];
     until_submissions_wait(&database, 1).await;
-    let staying: Vec<_> = (0..20).map(|_| tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))))).collect();
+    let staying: Vec<_> = (0..20).map(|_| tokio::spawn(answer(api.posting("/v1/direct", &json!({}))))).collect();
     for _ in 0..20 {
         leaving.push(api.raw(&request).await);
     }
@@ -181,7 +223,7 @@ async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_throu
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let held = hold_submissions(&database).await;
-    let posting = tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))));
+    let posting = tokio::spawn(answer(api.posting("/v1/direct", &json!({}))));
     until_submissions_wait(&database, 1).await;
 
     database

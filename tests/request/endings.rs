@@ -71,13 +71,14 @@ async fn a_cancel_that_meets_a_passed_check_cancels_the_request_in_its_next_queu
     }
 }
 
-/// A claim locks a message and then the row of its request: whoever has the row and waits for the message meets it.
+/// A claim locks the message of a request before its row. A call that holds the row and waits for the message would deadlock
+/// with it.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_missed_a_request_but_locked_its_row_waits_for_no_message() {
+async fn a_later_try_to_end_a_request_does_not_wait_for_its_message() {
     let calls: [fn(RequestId) -> String; 2] = [cancel, fail];
     for call in calls {
         let database = TestDatabase::unlimited().await;
-        // From now on whoever locks messages waits while somebody holds this lock.
+        // `lock_messages` waits while another session holds the advisory lock 7.
         database
             .execute(
                 "alter function tidegate_internal.lock_messages rename to lock_messages_at_once;

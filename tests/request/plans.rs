@@ -103,6 +103,8 @@ async fn run(session: &mut Session, rounds: Range<usize>) -> Vec<String> {
             "select tidegate.sweep_inbox()".to_owned(),
             "select tidegate.rescan_queue('tx')".to_owned(),
             "select examined from tidegate.recover(100)".to_owned(),
+            "select examined from tidegate.recover_deadlines(100)".to_owned(),
+            "select applied from tidegate.recover_responses()".to_owned(),
             "select removed from tidegate.remove_stray_messages('tx')".to_owned(),
             "select count(*) from tidegate.claim_readiness('readiness', 'other', 1, '30 seconds')".to_owned(),
             "select count(*) from tidegate.claim_tx('tx', 'other', 20, '30 seconds')".to_owned(),
@@ -129,15 +131,16 @@ async fn run(session: &mut Session, rounds: Range<usize>) -> Vec<String> {
         }
         for sql in calls {
             let read = session.reads("request|awaiting_response|dedup|webhook_delivery", &sql).await;
+            let recovers = sql.contains("tidegate.recover(") || sql.contains("tidegate.recover_deadlines(");
             let most = match &sql {
                 // Reads 10,000 requests at most, if few of them match its filter.
                 sql if sql.contains("tidegate.cancel_requests(") || sql.contains("tidegate.redrive(") => 20_100,
                 // Reads live requests in the order of their ids, with those that have ended in between.
-                sql if sql.contains("tidegate.recover(") => i64::MAX,
+                _ if recovers => i64::MAX,
                 _ => 1500,
             };
             // Maintenance and operators call these; no caller or worker waits for them.
-            let may_plan = sql.contains("tidegate.recover(") || sql.contains("tidegate.rescan_queue(");
+            let may_plan = recovers || sql.contains("tidegate.rescan_queue(");
             if read.scans > 0 || read.rows_by_index > most || !(may_plan || read.sql_functions.is_empty()) {
                 wrong.push(format!("round {round}: {sql}: {read:?}"));
             }

@@ -299,7 +299,9 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
 /// Does one act; its result goes to all actors. An error is one too many, but for a response that does not fit.
 pub async fn perform(act: &str, session: &mut Session, shared: &Shared, random: &mut StdRng) -> Option<String> {
     if let Some(queue) = act.strip_prefix("claim_") {
-        let held = session.claim_for(queue, random.random_range(1..10), "150 milliseconds").await;
+        // Some run out before anybody settles them, and others on no machine.
+        let lease_for = ["150 milliseconds", "30 seconds"][random.random_range(0..2)];
+        let held = session.claim_for(queue, random.random_range(1..10), lease_for).await;
         shared.leases(queue).lock().unwrap().extend(held);
         return None;
     }
