@@ -54,13 +54,13 @@ begin
     and pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'))
   then
     perform setval(
-      tidegate_internal.queue_counter(p_queue, 'reaped'), (extract(epoch from mark.until) * 1000000)::bigint
+      tidegate_internal.queue_counter(p_queue, 'lease_watermark'), (extract(epoch from mark.until) * 1000000)::bigint
     )
     from (select p_limits.now - interval '10 seconds' as until) as mark
     -- Read again under the lock: another claim may have raised it since.
-    where tidegate_internal.reaped_until(p_queue) < mark.until and not exists (
+    where tidegate_internal.lease_watermark(p_queue) < mark.until and not exists (
       select from tidegate.claim as c
-      where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= mark.until
+      where c.queue = p_queue and c.until > tidegate_internal.lease_watermark(p_queue) and c.until <= mark.until
     );
   end if;
   -- Requests of a lease that ran out were no messages. The steps are those of `raise_watermarks`.

@@ -33,7 +33,7 @@ begin
         coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0),
         case when v_kinds is not null then tidegate_internal.kinds_watermark(claim_wait_ms.queue, v_kinds) end
       );
-      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
       v_next := least(
         (
           select m.vt
@@ -58,7 +58,7 @@ begin
   v_free := (
     select c.until
     from tidegate.claim as c
-    where c.queue = claim_wait_ms.queue and c.until > tidegate_internal.reaped_until(claim_wait_ms.queue)
+    where c.queue = claim_wait_ms.queue and c.until > tidegate_internal.lease_watermark(claim_wait_ms.queue)
     order by c.until
     limit 1
   );

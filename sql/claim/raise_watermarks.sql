@@ -18,7 +18,7 @@ begin
   if p_taken.ids is not null and v_due_to - p_taken.due_from > interval '200 milliseconds'
     and pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'))
   then
-    v_due := tidegate_internal.queue_counter(p_queue, 'due');
+    v_due := tidegate_internal.queue_counter(p_queue, 'due_watermark');
     perform setval(
       v_due, greatest((extract(epoch from v_due_to) * 1000000)::bigint, pg_sequence_last_value(v_due))
     );

@@ -20,7 +20,7 @@ begin
   for v_claim in
     select c.*
     from tidegate.claim as c
-    where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now
+    where c.queue = p_queue and c.until > tidegate_internal.lease_watermark(p_queue) and c.until <= p_now
     order by c.until
     limit 20
   loop

@@ -33,8 +33,10 @@ begin
       if p_kinds is not null then
         v_taken.start := greatest(v_taken.mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
       end if;
-      v_taken.due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      v_taken.reaped_to := to_timestamp(coalesce(pg_sequence_last_value('tidegate.reaped_QUEUE'), 0) / 1000000.0);
+      v_taken.due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
+      v_taken.reaped_to := to_timestamp(
+        coalesce(pg_sequence_last_value('tidegate.lease_watermark_QUEUE'), 0) / 1000000.0
+      );
       -- An idle worker looks often: a claim that finds nothing ends with this statement. `coalesce` keeps a search by
       -- number off the index on the time.
       select
@@ -117,7 +119,7 @@ begin
         select
           v_taken.msg_ids || array_agg(t.msg_id), v_requests || array_agg(t.request), min(t.msg_id),
           -- An estimate for submissions: too high if this claim rolls back, until the next one.
-          case when p_kinds is null then setval('tidegate.head_QUEUE', max(t.msg_id) + 1) end
+          case when p_kinds is null then setval('tidegate.first_waiting_QUEUE', max(t.msg_id) + 1) end
         into v_taken.msg_ids, v_requests, v_taken.first, v_head
         from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
       end if;

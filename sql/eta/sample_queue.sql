@@ -27,7 +27,9 @@ begin
   ) into v_pace.head
   using
     coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'watermark')), 0), p_now,
-    to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due')), 0) / 1000000.0);
+    to_timestamp(
+      coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due_watermark')), 0) / 1000000.0
+    );
   -- An idle queue needs no sample.
   if v_pace.head is null and v_last.queue is not null and v_last.head is null then
     update tidegate.queue_pace as p set observed_at = p_now where p.queue = p_queue.name;

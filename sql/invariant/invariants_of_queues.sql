@@ -71,7 +71,8 @@ m.vt = '-infinity' and exists (
 to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
   select
   from unnest(
-    '{pacing,watermark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
+    '{pacing,watermark,epoch,due_watermark,lease_watermark,first_waiting,surveyed_at,survey_cursor,not_waiting,offset,
+      closed_draws,snapshot_number,snapshot_xid}'::text[]
   ) as c(counter)
   where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
 )
@@ -86,8 +87,8 @@ and pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('pacing_' || q
   > extract(epoch from tidegate.clock()) + 60 + 2 * (q.burst + 1) / q.per_seconds
      $q$),
     ('survey_does_not_add_up',
-     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null, $q$
-select s.queue || ' ' || s.stretch as id
+     'a chunk of a queue''s survey is of a queue that exists, and counts what its blocks count', null, $q$
+select s.queue || ' ' || s.chunk as id
 from tidegate.queue_survey as s
 where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
   or not exists (select from tidegate.queue as q where q.name = s.queue)

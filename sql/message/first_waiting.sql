@@ -31,7 +31,9 @@ begin
       $sql$, tidegate_internal.queue_table(v_queue)
     ) using
       v_queue, coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'watermark')), 0),
-      to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0),
+      to_timestamp(
+        coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due_watermark')), 0) / 1000000.0
+      ),
       v_now, first_waiting.batch;
   end loop;
 end;

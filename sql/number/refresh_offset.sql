@@ -43,8 +43,8 @@ begin
         -- each queue
         when 'QUEUE' then
           v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-          v_from := least(v_mark, coalesce(pg_sequence_last_value('tidegate.ended_QUEUE'), 0) + 1);
-          v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+          v_from := least(v_mark, coalesce(pg_sequence_last_value('tidegate.closed_draws_QUEUE'), 0) + 1);
+          v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
           select
             (select count(*) from pgmq.q_QUEUE as m where m.msg_id >= v_from and m.msg_id <= v_last)
             + (

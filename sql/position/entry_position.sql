@@ -19,11 +19,11 @@ begin
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-      v_head := greatest(v_mark, pg_sequence_last_value('tidegate.head_QUEUE'));
+      v_head := greatest(v_mark, pg_sequence_last_value('tidegate.first_waiting_QUEUE'));
       -- Among 256 numbers the messages are counted one by one, in an order that leaves the plan one index; among more
       -- than 8192 none is.
       if p_last - v_head < 256 then
-        v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+        v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
         select
           cardinality(array(
             select q.msg_id
@@ -43,8 +43,8 @@ begin
             where due.msg_id < v_mark
           )
         into v_waiting;
-      elsif p_last - v_head >= 8192 or pg_sequence_last_value('tidegate.surveyed_QUEUE') > 0 then
-        v_waiting := greatest(0, p_last + 1 - greatest(v_head, pg_sequence_last_value('tidegate.surveyed_QUEUE')));
+      elsif p_last - v_head >= 8192 or pg_sequence_last_value('tidegate.not_waiting_QUEUE') > 0 then
+        v_waiting := greatest(0, p_last + 1 - greatest(v_head, pg_sequence_last_value('tidegate.not_waiting_QUEUE')));
       else
         -- Not surveyed yet. A few messages show whether most of these numbers are void.
         select

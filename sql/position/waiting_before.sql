@@ -30,7 +30,7 @@ declare
   v_near      bigint[];
   v_next      bigint;
   v_from      bigint;
-  v_stretches bigint[];
+  v_chunks bigint[];
   v_known     bigint[];
   v_before    bigint[];
 begin
@@ -42,8 +42,8 @@ begin
         return;
       end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-      v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
+      v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
+      v_survey := pg_sequence_last_value('tidegate.surveyed_at_QUEUE');
       v_ends := array_replace(p_msg_ids, null, (
         select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s
       ));
@@ -99,23 +99,23 @@ begin
     v_next := 0;
   end if;
 
-  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a stretch. A stretch is known up to
-  -- the block `v_known`; `v_before` messages wait between the block `v_from` and the stretch.
+  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a chunk. A chunk is known up to
+  -- the block `v_known`; `v_before` messages wait between the block `v_from` and the chunk.
   v_from := v_next / 256;
   if v_last > v_next then
-    select array_agg(s.stretch), array_agg(s.known), array_agg(s.before) into v_stretches, v_known, v_before
+    select array_agg(s.chunk), array_agg(s.known), array_agg(s.before) into v_chunks, v_known, v_before
     from (
       select
-        s.stretch, s.stretch * 64 + cardinality(s.waiting_by_block) as known,
-        sum(s.waiting) over (order by s.stretch) - s.waiting - coalesce((
+        s.chunk, s.chunk * 64 + cardinality(s.waiting_by_block) as known,
+        sum(s.waiting) over (order by s.chunk) - s.waiting - coalesce((
           select sum(b)
           from tidegate.queue_survey as f
           cross join unnest(f.waiting_by_block[1 : v_from % 64]) as b
-          where f.queue = p_queue and f.stretch = v_from / 64
+          where f.queue = p_queue and f.chunk = v_from / 64
         ), 0) as before
       from tidegate.queue_survey as s
-      where s.queue = p_queue and s.stretch between v_from / 64 and v_last / 256 / 64
-      order by s.stretch
+      where s.queue = p_queue and s.chunk between v_from / 64 and v_last / 256 / 64
+      order by s.chunk
     ) as s;
   end if;
 
@@ -137,8 +137,8 @@ begin
             coalesce(v_before[b.nth] + (
               select coalesce(sum(w), 0)
               from tidegate.queue_survey as s
-              cross join unnest(s.waiting_by_block[1 : b.block - s.stretch * 64]) as w
-              where s.queue = p_queue and s.stretch = v_stretches[b.nth]
+              cross join unnest(s.waiting_by_block[1 : b.block - s.chunk * 64]) as w
+              where s.queue = p_queue and s.chunk = v_chunks[b.nth]
             ), 0) as surveyed,
             array(
               select m.msg_id
@@ -149,7 +149,7 @@ begin
             ) as newer
           from (
             select
-              x.block, width_bucket(x.block / 64, v_stretches) as nth, array_agg(x.msg_id) as msg_ids,
+              x.block, width_bucket(x.block / 64, v_chunks) as nth, array_agg(x.msg_id) as msg_ids,
               max(x.msg_id) as last
             from (
               select
@@ -157,7 +157,7 @@ begin
                 greatest(v_from, case when k.known is not null then least(k.known, a.msg_id / 256) end) as block
               from unnest(v_ends) as a(msg_id)
               cross join lateral (
-                select v_known[width_bucket(a.msg_id / 256 / 64, v_stretches)] as known
+                select v_known[width_bucket(a.msg_id / 256 / 64, v_chunks)] as known
               ) as k
             ) as x
             group by x.block

@@ -20,7 +20,7 @@ begin
         return;
       end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
-      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
       select count(*) + tidegate_internal.leased_count(p_queue), count(*) filter (where m.vt <= v_now)
       into depth, waiting
       from (

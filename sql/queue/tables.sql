@@ -27,11 +27,11 @@
 --   depth: Its messages when the minute was noted.
 --   drained: Messages that left it in the minute.
 
--- table queue_survey: The waiting messages of a deep queue, by stretches; written by survey_queue.
+-- table queue_survey: The waiting messages of a deep queue, by chunks; written by survey_queue.
 --   queue: The queue.
---   stretch: Its first message number divided by 16384.
+--   chunk: Its first message number divided by 16384.
 --   waiting: How many of its messages waited when it was last counted.
---   waiting_by_block: The same for each block of 256 numbers of the stretch.
+--   waiting_by_block: The same for each block of 256 numbers of the chunk.
 
 -- table kind_watermark: Watermarks by kind, for claims of some kinds; written by claims.
 --   queue: The queue.

@@ -4,7 +4,7 @@
 --   counter: The name of the counter; its sequence is tidegate.COUNTER_QUEUE, that of last is pgmq's own.
 --   value: Its value.
 --   at: The time that it stands for, if it stands for one.
---   meaning: What it says.
+--   meaning: What it stands for.
 create or replace view tidegate.counter_overview as
 select
   v.queue, v.counter, v.value,
@@ -15,15 +15,15 @@ join (
     ('last', 0, 'the last message number that was drawn'),
     ('offset', 0, 'how many numbers have no live message: the gate admits numbers up to this plus its mark'),
     ('watermark', 0, 'no message with a smaller number waits, except those that come due later or come back'),
-    ('head', 0, 'an estimate of the first number that waits, by the last claim or survey'),
-    ('surveyed', 0, 'how many numbers, up to the last one surveyed, do not wait; 0: none is surveyed'),
-    ('hand', 0, 'where the next survey begins'),
-    ('ended', 0, 'no open transaction has drawn a number up to this one'),
-    ('noted', 0, 'the last number of one moment'),
-    ('noted_xact', 0, 'a transaction id beyond all that had drawn by then'),
+    ('first_waiting', 0, 'an estimate of the first number that waits, by the last claim or survey'),
+    ('not_waiting', 0, 'how many numbers, up to the last one surveyed, do not wait; 0: none is surveyed'),
+    ('survey_cursor', 0, 'where the next survey begins'),
+    ('closed_draws', 0, 'no open transaction has drawn a number up to this one'),
+    ('snapshot_number', 0, 'the last number of one moment'),
+    ('snapshot_xid', 0, 'a transaction id beyond all that had drawn by then'),
     ('epoch', 0, 'watermarks of kinds under an earlier one are void'),
     ('pacing', 1000000000, 'when the next send is due by the rate limit alone'),
-    ('survey', 1000000, 'when the queue was last surveyed'),
-    ('due', 1000000, 'messages that came due before this have been dealt with'),
-    ('reaped', 1000000, 'no claim looks for a lease that ran out before this')
+    ('surveyed_at', 1000000, 'when the queue was last surveyed'),
+    ('due_watermark', 1000000, 'messages that came due before this have been dealt with'),
+    ('lease_watermark', 1000000, 'no claim searches for a lease that ran out before this')
 ) as c(counter, per_second, meaning) on c.counter = v.counter;

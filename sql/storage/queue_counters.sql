@@ -2,6 +2,6 @@
 create or replace function tidegate_internal.queue_counters()
   returns text[] language sql immutable
 return array[
-  'pacing', 'watermark', 'head', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact',
-  'epoch', 'reaped'
+  'pacing', 'watermark', 'epoch', 'due_watermark', 'lease_watermark', 'first_waiting', 'surveyed_at', 'survey_cursor',
+  'not_waiting', 'offset', 'closed_draws', 'snapshot_number', 'snapshot_xid'
 ];

@@ -106,8 +106,8 @@ begin
           select
             s.last_value - (not s.is_called)::integer,
             coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) + v_high_water,
-            coalesce(pg_sequence_last_value('tidegate.head_QUEUE'), 0),
-            pg_sequence_last_value('tidegate.surveyed_QUEUE')
+            coalesce(pg_sequence_last_value('tidegate.first_waiting_QUEUE'), 0),
+            pg_sequence_last_value('tidegate.not_waiting_QUEUE')
           into v_last, v_to, v_head, v_surveyed
           from pgmq.q_QUEUE_msg_id_seq as s;
           -- Without room, or with the offset of a sequence that has been set back.

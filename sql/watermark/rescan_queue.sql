@@ -12,7 +12,7 @@ create or replace function tidegate.rescan_queue(queue text)
   returns bigint language plpgsql security definer as $$
 declare
   v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'watermark');
-  v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due');
+  v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due_watermark');
   v_now     timestamptz;
   v_now_us  bigint;
   v_first   bigint;
@@ -58,13 +58,13 @@ begin
   v_visible := (
     select c.until
     from tidegate.claim as c
-    where c.queue = rescan_queue.queue and c.until <= tidegate_internal.reaped_until(rescan_queue.queue)
+    where c.queue = rescan_queue.queue and c.until <= tidegate_internal.lease_watermark(rescan_queue.queue)
     order by c.until
     limit 1
   );
   v_due_us := least((extract(epoch from v_visible) * 1000000)::bigint - 1, v_now_us);
-  if v_due_us < pg_sequence_last_value(tidegate_internal.queue_counter(rescan_queue.queue, 'reaped')) then
-    perform setval(tidegate_internal.queue_counter(rescan_queue.queue, 'reaped'), v_due_us);
+  if v_due_us < pg_sequence_last_value(tidegate_internal.queue_counter(rescan_queue.queue, 'lease_watermark')) then
+    perform setval(tidegate_internal.queue_counter(rescan_queue.queue, 'lease_watermark'), v_due_us);
     v_found := v_found + (v_visible is not null)::integer;
   end if;
 

@@ -3,21 +3,22 @@
 -- With `p_kinds`, the watermarks of these kinds (`kind_watermark`), which pass messages of others.
 --
 -- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a
--- message later, so first it finds up to which number all drawing transactions have ended (counter `ended`): to the
--- last one, while none is open; else to the last one of an earlier call, which noted it, once no transaction is open
--- that was open then. A watermark passes no number beyond that. But claims must not slow down without end while one
--- stays open: the queue's watermark passes its numbers when `v_reach` others have been drained, and the gate counts
--- from `ended` on. Before `ended` passes them, too, the watermark is lowered to a message that has committed there;
--- `rescan_queue` may find it earlier. Skipped while another session moves a watermark: the next claim tries again.
+-- message later, so first it finds up to which number all drawing transactions have ended (counter `closed_draws`): to
+-- the last one, while none is open; else to the last one of an earlier call (`snapshot_number`), once no transaction is
+-- open that was open then. A watermark passes no number beyond that. But claims must not slow down without end while
+-- one stays open: the queue's watermark passes its numbers when `v_reach` others have been drained, and the gate counts
+-- from `closed_draws` on. Before `closed_draws` passes them, too, the watermark is lowered to a message that has
+-- committed there; `rescan_queue` may find it earlier. Skipped while another session moves a watermark: the next claim
+-- tries again.
 create or replace function tidegate_internal.watermark_advance(
   p_queue text, p_first bigint, p_kinds text[] default null
 )
   returns void language plpgsql as $$
 declare
   v_reach   constant bigint := 4000;
-  v_ended   constant regclass := tidegate_internal.queue_counter(p_queue, 'ended');
-  v_noted   constant regclass := tidegate_internal.queue_counter(p_queue, 'noted');
-  v_noted_x constant regclass := tidegate_internal.queue_counter(p_queue, 'noted_xact');
+  v_closed  constant regclass := tidegate_internal.queue_counter(p_queue, 'closed_draws');
+  v_number  constant regclass := tidegate_internal.queue_counter(p_queue, 'snapshot_number');
+  v_xid     constant regclass := tidegate_internal.queue_counter(p_queue, 'snapshot_xid');
   v_before  bigint;
   v_last    bigint;
   v_draws   record;
@@ -38,19 +39,19 @@ begin
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
   v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-  v_before := coalesce(pg_sequence_last_value(v_noted_x), 0);
-  v_known := coalesce(pg_sequence_last_value(v_ended), 0);
+  v_before := coalesce(pg_sequence_last_value(v_xid), 0);
+  v_known := coalesce(pg_sequence_last_value(v_closed), 0);
   v_to := case when v_known <= v_last then v_known else 0 end;
   if v_draws.oldest is null then
     v_to := v_last;
   elsif v_draws.oldest >= v_before then
-    v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_noted), 0), v_last));
+    v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_number), 0), v_last));
   end if;
   -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the
   -- first.
   if v_draws.oldest > 0 and (v_draws.oldest >= v_before or v_before > greatest(v_next, v_draws.newest + 1)) then
-    perform setval(v_noted_x, v_draws.newest + 1);
-    perform setval(v_noted, greatest(v_last, 1));
+    perform setval(v_xid, v_draws.newest + 1);
+    perform setval(v_number, greatest(v_last, 1));
   end if;
   v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'watermark')), 0);
   if v_to <> v_known then
@@ -70,7 +71,7 @@ begin
       perform tidegate_internal.watermark_lower(p_queue, v_waiting, p_found => true);
       v_mark := v_waiting;
     end if;
-    perform setval(v_ended, v_to);
+    perform setval(v_closed, v_to);
   end if;
 
   v_mark := greatest(

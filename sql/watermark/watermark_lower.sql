@@ -11,7 +11,7 @@ create or replace function tidegate_internal.watermark_lower(
   returns void language plpgsql as $$
 begin
   perform setval(q.counter, greatest(p_msg_id, 1))
-  from unnest(array['watermark', 'head']) as c(name)
+  from unnest(array['watermark', 'first_waiting']) as c(name)
   cross join lateral tidegate_internal.queue_counter(p_queue, c.name) as q(counter)
   where p_msg_id < pg_sequence_last_value(q.counter);
   if not p_found and current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then

@@ -332,7 +332,7 @@ impl Database {
                      + part * interval '1 microsecond'
                    where queue = '{0}' and until > now()
                  )
-                 select from setval('tidegate.reaped_{0}', 1) as reaped where reaped = 0",
+                 select from setval('tidegate.lease_watermark_{0}', 1) as reaped where reaped = 0",
                 queue.name()
             ),
             Command::ComesDue { queue } => format!("update pgmq.q_{} set vt = {past} where vt > {past}", queue.name()),

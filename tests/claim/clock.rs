@@ -91,7 +91,7 @@ async fn the_marks_of_a_queue_an_hour_ahead_hide_nothing_after_the_rescan() {
     database
         .execute(
             "update pgmq.q_tx set vt = clock_timestamp() - interval '1 s' where msg_id = 2;
-             select setval('tidegate.due_tx', (extract(epoch from clock_timestamp() + interval '1 hour') * 1000000)::bigint);
+             select setval('tidegate.due_watermark_tx', (extract(epoch from clock_timestamp() + interval '1 hour') * 1000000)::bigint);
              select setval('tidegate.watermark_tx', 1000000)",
         )
         .await;

@@ -189,7 +189,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "queue_without_storage",
-        "drop sequence tidegate.hand_tx",
+        "drop sequence tidegate.survey_cursor_tx",
         &[],
     ),
     (

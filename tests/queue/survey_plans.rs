@@ -21,7 +21,7 @@ async fn a_request_for_a_position_does_not_read_the_whole_queue() {
                 (format!("select * from tidegate.request_eta where id = '{id}'"), 900),
                 ("select queue_position from tidegate.submit('direct', '{}')".to_owned(), 900),
                 ("select retry_after_seconds from tidegate.submit('public_decrypt', '{}')".to_owned(), 900),
-                // Head, tail and one stretch in turn.
+                // Head, tail and one chunk in turn.
                 ("select tidegate.survey_queue('tx', 1)".to_owned(), 5 * 16384),
             ] {
                 let read = session.reads("q_tx", &call).await;

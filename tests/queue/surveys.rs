@@ -155,7 +155,7 @@ fn whatever_happens_to_a_queue_its_positions_are_exact_after_one_survey_and_neve
         prop_assert_eq!(database.column(&differing("tx", 211)), NO_ROWS);
 
         // The same from maintenance's small steps, once they have been round.
-        database.run("delete from tidegate.queue_survey where stretch % 2 = 0");
+        database.run("delete from tidegate.queue_survey where chunk % 2 = 0");
         database.run("update tidegate.queue_survey set waiting = 0, waiting_by_block = '{0}'");
         for _ in 0..12 {
             database.run("select tidegate.survey_queue('tx', 1)");
@@ -220,7 +220,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
     survey(&database).await;
     database
         .execute(
-            "select setval('tidegate.survey_tx', (extract(epoch from now() - interval '1 hour') * 1000000)::bigint);
+            "select setval('tidegate.surveyed_at_tx', (extract(epoch from now() - interval '1 hour') * 1000000)::bigint);
              update tidegate.queue_survey set waiting = 1",
         )
         .await;
@@ -265,7 +265,7 @@ async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more
 async fn of_two_surveys_at_once_one_has_nothing_to_do() {
     let database = TestDatabase::deep().await;
     let mut first = Session::begin(&database).await;
-    assert_eq!(first.text("select tidegate.survey_queue('tx')").await, "3", "every stretch was new");
+    assert_eq!(first.text("select tidegate.survey_queue('tx')").await, "3", "every chunk was new");
 
     assert_eq!(database.text("tidegate.survey_queue('tx')").await, None, "it does not wait for the other either");
     first.commit().await;
@@ -281,7 +281,7 @@ async fn a_survey_that_is_killed_leaves_the_one_before() {
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 500).await;
     session.texts(&settle("settle_rejected", &held, "null")).await;
-    let before = "select md5(string_agg(s::text, ' ' order by s.stretch)) from tidegate.queue_survey as s";
+    let before = "select md5(string_agg(s::text, ' ' order by s.chunk)) from tidegate.queue_survey as s";
     let untouched = database.value(before).await;
 
     let mut killed = Session::begin(&database).await;

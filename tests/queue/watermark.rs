@@ -226,7 +226,7 @@ async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     for _ in 0..3 {
         database.execute("select tidegate_internal.watermark_advance('tx', 3000)").await;
     }
-    let ended = "select coalesce(pg_sequence_last_value('tidegate.ended_tx'), 0)";
+    let ended = "select coalesce(pg_sequence_last_value('tidegate.closed_draws_tx'), 0)";
     assert_eq!(database.number(ended).await, 0);
     late.commit().await;
     let mut session = Session::open(&database).await;
@@ -248,7 +248,7 @@ async fn the_mark_rises_though_some_draw_is_open_at_every_moment() {
         open = next;
     }
     // The first two have ended, and two rounds of numbers lie below the draw of the third.
-    let ended = "select pg_sequence_last_value('tidegate.ended_tx')";
+    let ended = "select pg_sequence_last_value('tidegate.closed_draws_tx')";
     let ended = database.number(ended).await;
     assert!((7000..=14_103).contains(&ended), "{ended}");
     assert!(mark(&database).await >= 14_103);

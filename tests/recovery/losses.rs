@@ -22,7 +22,7 @@ async fn dump(session: &mut Session) -> Vec<String> {
         "pgmq.q_tx_msg_id_seq",
         "pgmq.q_readiness_msg_id_seq",
         "tidegate.watermark_tx",
-        "tidegate.due_tx",
+        "tidegate.due_watermark_tx",
         "tidegate.pacing_tx",
     ] {
         all.extend(session.texts(&format!("select '{table}', row(t.*)::text from {table} as t order by 2")).await);

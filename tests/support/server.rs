@@ -134,7 +134,7 @@ pub enum Template {
     Initialised,
     /// [`Template::Initialised`] without a rate limit and a concurrency limit.
     Unlimited,
-    /// [`Template::Unlimited`] with [`DEEP`] requests of kind `direct`: enough for several stretches of 16384 numbers, and
+    /// [`Template::Unlimited`] with [`DEEP`] requests of kind `direct`: enough for several chunks of 16384 numbers, and
     /// for what a queue without a survey may hold.
     Deep,
     /// [`Template::Large`] with 10,000 requests, so that a plan which reads all of them may seem good.
