@@ -1,4 +1,5 @@
 -- Counters of queues get names that say what they are (see `queue_counter`), and the parts of a survey are its chunks.
+-- The functions at the end have other parameters or results now.
 
 do $$
 declare
@@ -23,4 +24,6 @@ $$;
 
 alter table tidegate.queue_survey rename column stretch to chunk;
 
-drop function if exists tidegate.survey_queue, tidegate_internal.survey_stretches, tidegate_internal.reaped_until;
+drop function if exists
+  tidegate.survey_queue, tidegate_internal.survey_stretches, tidegate_internal.reaped_until,
+  tidegate_internal.dedup_claim, tidegate_internal.resolve_requests;

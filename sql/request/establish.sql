@@ -1,5 +1,5 @@
--- establish: Notes whether requests that have ended were executed, by a source that knows; returns those that it
--- changed.
+-- establish: Notes whether requests that have ended were executed, by a source that knows; returns those of which it
+-- was not known, or known otherwise or by another source.
 --
 -- Only requests with a row in `outcome`: the others' sends certainly had no effect, or were answered; a response says
 -- otherwise of the former. Under the locks of their rows. Whatever is known beats what is unknown, what the downstream
@@ -23,6 +23,7 @@ begin
           or (p_executed = 'yes' and o.executed = 'no' and p_source <> 'operator' and o.source <> 'receipt_taken_back')
           as wins,
         o.executed not in ('unknown', p_executed) as contradicts,
+        (o.executed, o.source) <> (p_executed, p_source) as differs,
         jsonb_strip_nulls(jsonb_build_object('executed', o.executed, 'source', o.source, 'at', o.at, 'note', o.note,
           'actor', o.actor)) as before
       from tidegate.outcome as o
@@ -32,7 +33,7 @@ begin
       set
         executed = case when j.wins then p_executed else o.executed end,
         source = case when j.wins then p_source else o.source end,
-        at = case when j.wins then tidegate.clock() else o.at end,
+        at = case when j.wins and j.differs then tidegate.clock() else o.at end,
         note = case when j.wins then p_note else o.note end,
         actor = case when j.wins then p_actor else o.actor end,
         contradicted_by = case
@@ -43,7 +44,7 @@ begin
         end
       from judged as j
       where o.request_id = j.request_id and (j.wins or j.contradicts)
-      returning o.request_id, j.wins and o.executed is distinct from j.before ->> 'executed' as changed
+      returning o.request_id, j.wins and j.differs as changed
     )
     select n.request_id from noted as n where n.changed;
 end;

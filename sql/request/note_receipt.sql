@@ -9,9 +9,9 @@ create or replace function tidegate_internal.note_receipt(
 as $$
 begin
   if p_response is not null then
+    perform tidegate_internal.resolve_requests(array[p_id], 'yes', p_source, p_answers => true);
     insert into tidegate.response_inbox (request_id, reference, response, late)
     values (p_id, p_reference, p_response, true);
-    perform from tidegate_internal.resolve_requests(array[p_id], 'yes', p_source);
   end if;
   if p_reference is not null then
     insert into tidegate.request_reference (reference, request_id)

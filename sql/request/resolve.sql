@@ -22,7 +22,7 @@ begin
     raise exception using errcode = 'TG006', message = format('there is no request %s', resolve.id);
   end if;
   select * into v_before from tidegate.outcome as o where o.request_id = resolve.id;
-  perform from tidegate_internal.resolve_requests(
+  perform tidegate_internal.resolve_requests(
     array[resolve.id], resolve.executed, case when by_downstream then 'downstream' else 'operator' end, resolve.note,
     left(coalesce(resolve.actor, nullif(current_setting('tidegate.actor', true), ''), session_user), 200)
   );

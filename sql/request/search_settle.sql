@@ -23,7 +23,7 @@ begin
     return 'dropped';
   end if;
   if search_settle.finding <> 'receipt' then
-    perform from tidegate_internal.resolve_requests(
+    perform tidegate_internal.resolve_requests(
       array[search_settle.id], case search_settle.finding when 'never' then 'no' else 'yes' end, 'search'
     );
     return 'resolved';

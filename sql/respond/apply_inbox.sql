@@ -27,13 +27,15 @@ begin
       delete from tidegate.response_inbox as i where i.id = v_response.id;
       v_applied := v_applied + 1;
     else
+      -- Of a request that has ended; a share is no answer.
+      if v_response.part is null then
+        perform tidegate_internal.resolve_requests(
+          array[v_response.request_id], 'yes', 'response', p_answers => true
+        );
+      end if;
       update tidegate.response_inbox as i
       set late = true, request_id = v_response.request_id
       where i.id = v_response.id;
-      -- Of a request that has ended; a share is no answer.
-      if v_response.part is null then
-        perform from tidegate_internal.resolve_requests(array[v_response.request_id], 'yes', 'response');
-      end if;
     end if;
   end loop;
   return v_applied;

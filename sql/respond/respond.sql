@@ -50,15 +50,15 @@ begin
       raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
     end if;
     exit when v_request.req_status not in ('completed', 'timed_out', 'failure');
-    -- A share is no answer.
-    if respond.part is null then
-      perform from tidegate_internal.resolve_requests(array[v_id], 'yes', 'response');
-    end if;
     -- What is sent under the same id repeats this request, and is answered by it.
     select r.id into v_repeat
     from tidegate.request as r
     where r.send_id = v_request.send_id and r.req_status not in ('completed', 'timed_out', 'failure');
-    exit when not found;
+    -- A share is no answer.
+    if respond.part is null then
+      perform tidegate_internal.resolve_requests(array[v_id], 'yes', 'response', p_answers => v_repeat is null);
+    end if;
+    exit when v_repeat is null;
     v_id := v_repeat;
   end loop;
 

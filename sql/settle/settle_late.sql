@@ -27,7 +27,7 @@ begin
       tx_unsent = r.tx_unsent + coalesce(v_late.unsent, false)::integer
     where r.id = v_late.id;
     if exists (select from tidegate.request as r where r.id = v_late.id and r.tx_unsent = r.tx_attempt) then
-      perform from tidegate_internal.resolve_requests(array[v_late.id], 'no', 'settle');
+      perform tidegate_internal.resolve_requests(array[v_late.id], 'no', 'settle');
     end if;
     perform tidegate_internal.note_receipt(v_late.id, v_late.reference, v_late.response, 'response');
   end loop;

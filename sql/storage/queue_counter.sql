@@ -12,7 +12,8 @@
 --   not_waiting: how many numbers, up to the last one surveyed, do not wait; 0: none is surveyed
 --   offset: how many numbers are known to be dead (see `enter_queue`)
 --   closed_draws: no open transaction has drawn a number up to this one (see `watermark_advance`)
---   snapshot_number, snapshot_xid: the last number of one moment, and a transaction id beyond all that had drawn by then
+--   snapshot_number: the last number of one moment
+--   snapshot_xid: a transaction id beyond all that had drawn by then
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and every claim
 -- would walk over all of them while an old snapshot is held. `setval` is not undone by a rollback, so each caller

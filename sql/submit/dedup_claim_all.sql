@@ -1,4 +1,5 @@
--- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order.
+-- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order, and then `dedup_link`
+-- for those whose key stood for another before.
 --
 -- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads'
 -- fingerprints, null to compare none. Returns, in the order given, the id that each request stands for: its own when it
@@ -9,9 +10,18 @@ create or replace function tidegate_internal.dedup_claim_all(
 )
   returns uuid[] language plpgsql as $$
 declare
-  v_window interval := (select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name and p.stage = 'tx');
-  v_known  uuid[];
-  v_keyed  record;
+  v_window constant interval := (
+    select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name and p.stage = 'tx'
+  );
+  v_ids     uuid[] := p_ids;
+  v_known   uuid[];
+  v_keyed   record;
+  v_claim   record;
+  v_place   bigint;
+  v_places  bigint[];
+  v_stored  text[];
+  v_seen    tidegate.dedup[];
+  v_earlier uuid[];
 begin
   if p_made is not null and p_kind.key_bucket is not null then
     -- Known keys wait for no lock.
@@ -46,14 +56,35 @@ begin
           end,
           hint = 'use a new key for a new request';
       end if;
-      p_ids[v_keyed.place] := p_ids[v_keyed.first];
+      v_ids[v_keyed.place] := v_ids[v_keyed.first];
     else
-      p_ids[v_keyed.place] := tidegate_internal.dedup_claim(
+      v_claim := tidegate_internal.dedup_claim(
         case when v_keyed.key is null then v_keyed.made else v_keyed.scope end, v_keyed.key, v_keyed.print, v_window,
-        p_ids[v_keyed.place], p_kind.key_bucket, p_links
+        p_ids[v_keyed.place], p_kind.key_bucket
       );
+      v_ids[v_keyed.place] := v_claim.target;
+      if v_claim.earlier is not null then
+        v_places := v_places || v_keyed.place;
+        v_stored := v_stored || v_claim.stored_key;
+        v_seen := v_seen || v_claim.seen;
+        v_earlier := v_earlier || v_claim.earlier;
+      end if;
     end if;
   end loop;
-  return p_ids;
+  if v_earlier is null then
+    return v_ids;
+  end if;
+
+  -- Once, for all keys: rows of requests are locked in the order of their ids. Until here it could be established that
+  -- an earlier request was executed; from here on it waits for this transaction.
+  perform tidegate_internal.lock_lineage(v_earlier);
+  for v_nth in 1 .. cardinality(v_places) loop
+    v_place := v_places[v_nth];
+    v_ids := array_replace(v_ids, p_ids[v_place], tidegate_internal.dedup_link(
+      case when p_keys[v_place] is null then p_made[v_place] else p_scopes[v_place] end, v_stored[v_nth],
+      p_keys[v_place] is null, p_prints[v_place], p_ids[v_place], v_seen[v_nth], p_links
+    ));
+  end loop;
+  return v_ids;
 end;
 $$;

@@ -1,5 +1,5 @@
 -- lock_lineage: Locks requests and those that they were redriven as: until the end of the transaction no other session
--- changes what is known of their execution. In the order of their ids, like every function that locks several requests.
+-- changes what is known of their execution. In the order of their ids, so once in a transaction.
 create or replace function tidegate_internal.lock_lineage(p_ids uuid[])
   returns void language plpgsql as $$
 begin

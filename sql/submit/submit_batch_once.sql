@@ -43,18 +43,17 @@ begin
   where d.scope = v_scope and d.key = v_key || ' 1' and cardinality(submit_batch_once.payloads) > 0
     and tidegate_internal.dedup_target(d, tidegate.clock()) is not null;
   if found then
-    perform tidegate_internal.dedup_claim(
-      v_scope, v_key,
-      tidegate_internal.fingerprint(
+    perform tidegate_internal.dedup_claim_all(
+      k, array[v_scope], array[v_key], null,
+      array[case when k.key_compares = 'payload' then tidegate_internal.fingerprint(
         (select jsonb_agg(tidegate_internal.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
-         from tidegate.kind as k
-         cross join unnest(submit_batch_once.payloads) with ordinality as p(payload, place)
-         where k.name = submit_batch_once.kind and k.key_compares = 'payload'),
+         from unnest(submit_batch_once.payloads) with ordinality as p(payload, place)),
         null
-      ),
-      (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'),
-      v_first
-    );
+      ) end],
+      array[v_first], true
+    )
+    from tidegate.kind as k
+    where k.name = submit_batch_once.kind;
   end if;
 end;
 $$;

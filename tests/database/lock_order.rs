@@ -190,6 +190,31 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_keys_are_free_again_locks_their_earlier_requests_in_the_order_of_their_ids() {
+    let database = TestDatabase::unlimited().await;
+    let mut earlier = Vec::new();
+    for key in ["b", "a"] {
+        let id = format!("select id from tidegate.submit('direct', '{{}}', idempotency_key => '{key}')");
+        earlier.push(database.value(&id).await);
+    }
+    for id in &earlier {
+        database.execute(&format!("select tidegate.fail_request('{id}', 'of no use')")).await;
+    }
+    let lock = |id: &String| format!("select from tidegate.request where id = '{id}' for update");
+    let mut other = Session::begin(&database).await;
+    other.execute(&lock(&earlier[0])).await;
+    let batch = Session::open(&database)
+        .await
+        .start("select outcome from tidegate.submit_batch('direct', array['{}', '{}']::jsonb[], array['a', 'b'])");
+    batch.until_blocked_by(&database, &other).await;
+
+    other.execute(&lock(&earlier[1])).await;
+    other.commit().await;
+
+    assert_eq!(batch.finish().await.1, ["accepted", "accepted"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_requests() {
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 3).await;

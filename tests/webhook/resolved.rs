@@ -1,5 +1,6 @@
 //! Does a callback hear, after the end, what was executed?
 
+use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use tidegate::request::RequestId;
 
 use super::{Deliverer, Receiver};
@@ -68,4 +69,42 @@ async fn a_resolution_takes_the_place_of_an_end_that_was_not_delivered() {
     assert_eq!(resolved.json()["event"], "request.resolved");
     assert_eq!(resolved.json()["executed"], "no");
     assert_eq!(resolved.json()["error"]["retryable"], true);
+}
+
+/// What may be learned of a request after its end.
+const FINDINGS: [&str; 9] = [
+    "resolve('$id', 'yes')",
+    "resolve('$id', 'no')",
+    "resolve('$id', 'yes', by_downstream => true)",
+    "resolve('$id', 'no', by_downstream => true)",
+    "respond('{\"cents\": 5}', id => '$id')",
+    "respond('{\"cents\": 6}', id => '$id')",
+    "search_settle('$id', 'receipt', 'r', '{\"cents\": 7}')",
+    "search_settle('$id', 'answered')",
+    "search_settle('$id', 'never')",
+];
+
+/// Every attempt of a delivery has the same content, and no receiver keeps an old one.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_a_new_delivery_exactly_when_its_content_has_changed() {
+    let database = TestDatabase::unlimited().await;
+    let receiver = Receiver::allowed(&database).await;
+    let mut random = StdRng::seed_from_u64(11);
+    for _ in 0..25 {
+        let id = lost(&database, &receiver).await;
+        let told = format!(
+            "select d.id || ' ' || concat_ws(' ', tidegate.executed(r), tidegate.resolution(r), r.error)
+             from tidegate.request as r join tidegate.webhook_delivery as d on d.request_id = r.id
+             where r.id = '{id}'"
+        );
+        let mut before = database.value(&told).await;
+        for _ in 0..6 {
+            let finding = FINDINGS.choose(&mut random).unwrap().replace("$id", &id.to_string());
+            database.execute(&format!("select from tidegate.{finding}")).await;
+            let after = database.value(&told).await;
+            let [(old, was), (new, is)] = [&before, &after].map(|told| told.split_once(' ').unwrap());
+            assert_eq!(old != new, was != is, "{finding}\n{before}\n{after}");
+            before = after;
+        }
+    }
 }
