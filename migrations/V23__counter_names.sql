@@ -6,7 +6,8 @@ declare
   v_renamed record;
 begin
   for v_renamed in
-    select to_regclass('tidegate.' || quote_ident(n.was || '_' || q.name)) as sequence, n.becomes || '_' || q.name as name
+    select
+      to_regclass('tidegate.' || quote_ident(n.was || '_' || q.name)) as sequence, n.becomes || '_' || q.name as name
     from tidegate.queue as q
     cross join (
       values
