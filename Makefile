@@ -150,6 +150,12 @@ faults: setup ## Inject random faults into a running fleet, and check every prom
 	cargo build --release --bins
 	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
 
+.PHONY: test-ha
+test-ha: setup ## Inject faults into a Patroni cluster below a running fleet, and check every promise; first a control that loses some (TIME=30m SEED=7)
+	tests/ha/prepare
+	cargo build --release --bins
+	tests/ha/run "$(or $(TIME),30m)" "$(SEED)"
+
 .PHONY: faults-mixed
 faults-mixed: setup ## Inject faults into a fleet of which half are programs of BASE=REVISION, and write the report (TIME=5m)
 	@[ -n "$(BASE)" ] || { echo "set BASE=REVISION: the last release, or the commit before" >&2; exit 1; }

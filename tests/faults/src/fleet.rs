@@ -143,8 +143,8 @@ impl Fleet {
     ) -> anyhow::Result<Self> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs)?;
-        let socket = server.socket()?;
-        let network = async || Proxy::start(Upstream::Unix(socket.clone())).await;
+        let upstream = server.upstream()?;
+        let network = async || Proxy::start(upstream.clone()).await;
 
         let mut nodes = Vec::new();
         let mut addresses = Vec::new();
@@ -266,12 +266,12 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// When it has no socket.
+    /// When it is nowhere.
     pub fn fail_over_to(&self, server: &Server) -> anyhow::Result<()> {
-        let socket = server.socket()?;
+        let upstream = server.upstream()?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server.clone();
         for network in self.units().map(|unit| &unit.database).chain([&self.callers]) {
-            network.lead_to(Upstream::Unix(socket.clone()));
+            network.lead_to(upstream.clone());
         }
         Ok(())
     }

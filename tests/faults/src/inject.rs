@@ -1,5 +1,6 @@
 //! The faults: which there are, and how each is injected and ended.
 
+mod cluster;
 mod database;
 mod network;
 mod processes;
@@ -63,6 +64,13 @@ enum Fault {
     Nonsense,
     /// Once in a run, and only in one with a standby.
     Failover,
+    LeaderKilled,
+    LeaderKilledAhead,
+    LeaderFrozen,
+    LeaderCutFromEtcd,
+    LeaderCutFromStandbys,
+    StandbysKilled,
+    Switchover,
 }
 
 /// How long faults may take to end when no more are injected.
@@ -109,6 +117,25 @@ const ROUND: [(Fault, usize); 34] = [
     (Fault::Nonsense, 1),
 ];
 
+/// The same for a cluster. What else is injected is nothing that an operator would have to undo at the leader of then.
+const ROUND_OF_CLUSTER: [(Fault, usize); 15] = [
+    (Fault::LeaderKilled, 2),
+    (Fault::LeaderKilledAhead, 2),
+    (Fault::LeaderFrozen, 1),
+    (Fault::LeaderCutFromEtcd, 1),
+    (Fault::LeaderCutFromStandbys, 2),
+    (Fault::StandbysKilled, 1),
+    (Fault::Switchover, 3),
+    (Fault::WorkerKilled, 2),
+    (Fault::BookerKilled, 1),
+    (Fault::NodeKilled, 2),
+    (Fault::BackendsTerminated, 1),
+    (Fault::NetworkStalled, 1),
+    (Fault::NetworkCut, 1),
+    (Fault::NetworkHalfOpen, 1),
+    (Fault::DuplicateStorm, 1),
+];
+
 impl Fault {
     /// Its name in the journal and on the command line.
     const fn sort(self) -> &'static str {
@@ -148,24 +175,52 @@ impl Fault {
             Self::DuplicateStorm => "duplicate_storm",
             Self::Nonsense => "nonsense",
             Self::Failover => "failover",
+            Self::LeaderKilled => "leader_killed",
+            Self::LeaderKilledAhead => "leader_killed_ahead",
+            Self::LeaderFrozen => "leader_frozen",
+            Self::LeaderCutFromEtcd => "leader_cut_from_etcd",
+            Self::LeaderCutFromStandbys => "leader_cut_from_standbys",
+            Self::StandbysKilled => "standbys_killed",
+            Self::Switchover => "switchover",
         }
     }
 }
 
-/// The faults during which other injections into the database would fail; they exclude each other.
-const fn is_alone(fault: Fault) -> bool {
+/// The faults of a cluster.
+const fn is_of_cluster(fault: Fault) -> bool {
     matches!(
         fault,
-        Fault::PostgresKilled
-            | Fault::PostgresStopped
-            | Fault::BackendKilled
-            | Fault::DatabaseReadOnly
-            | Fault::QueuePurged
-            | Fault::QueuePaused
-            | Fault::KindPassing
-            | Fault::TableLocked
-            | Fault::Failover
+        Fault::LeaderKilled
+            | Fault::LeaderKilledAhead
+            | Fault::LeaderFrozen
+            | Fault::LeaderCutFromEtcd
+            | Fault::LeaderCutFromStandbys
+            | Fault::StandbysKilled
+            | Fault::Switchover
     )
+}
+
+/// Whether a sort of fault is one of a cluster.
+#[must_use]
+pub fn is_sort_of_cluster(sort: &str) -> bool {
+    ROUND_OF_CLUSTER.iter().any(|(fault, _)| is_of_cluster(*fault) && fault.sort() == sort)
+}
+
+/// The faults during which other injections into the database would fail; they exclude each other.
+const fn is_alone(fault: Fault) -> bool {
+    is_of_cluster(fault)
+        || matches!(
+            fault,
+            Fault::PostgresKilled
+                | Fault::PostgresStopped
+                | Fault::BackendKilled
+                | Fault::DatabaseReadOnly
+                | Fault::QueuePurged
+                | Fault::QueuePaused
+                | Fault::KindPassing
+                | Fault::TableLocked
+                | Fault::Failover
+        )
 }
 
 /// Injects faults into a fleet.
@@ -213,7 +268,12 @@ impl Injector {
                 break;
             }
             if round.is_empty() {
-                round = shuffled_round(&options.only, &mut random);
+                let all: &[_] = if options.cluster.is_some() { &ROUND_OF_CLUSTER } else { &ROUND };
+                round = shuffled_round(all, &options.only, &mut random);
+            }
+            // These take as long as many pauses, and wait for each other.
+            if round.last().is_some_and(|fault| is_of_cluster(*fault)) && self.database.try_lock().is_err() {
+                continue;
             }
             if let Some(fault) = round.pop() {
                 running.push(self.inject(fault, random.random()));
@@ -282,6 +342,13 @@ impl Injector {
             }
             Fault::DownstreamAway => self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, Flow::Refused).await,
             Fault::Failover => self.fail_over(random).await,
+            Fault::LeaderKilled => self.kill_the_leader(sort, false, random).await,
+            Fault::LeaderKilledAhead => self.kill_the_leader(sort, true, random).await,
+            Fault::LeaderFrozen => self.freeze_the_leader(sort, random).await,
+            Fault::LeaderCutFromEtcd => self.cut_from_etcd(sort, random).await,
+            Fault::LeaderCutFromStandbys => self.cut_from_standbys(sort, random).await,
+            Fault::StandbysKilled => self.lose_the_standbys(sort, random).await,
+            Fault::Switchover => self.switch_over(sort, random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
                 let running = self.journal.inject("duplicate_storm", &format!("{count} submissions of one key"));
@@ -303,8 +370,8 @@ impl Injector {
     }
 }
 
-fn shuffled_round(only: &[String], random: &mut StdRng) -> Vec<Fault> {
-    let mut round: Vec<_> = ROUND
+fn shuffled_round(all: &[(Fault, usize)], only: &[String], random: &mut StdRng) -> Vec<Fault> {
+    let mut round: Vec<_> = all
         .iter()
         .filter(|(fault, _)| only.is_empty() || only.iter().any(|sort| *sort == fault.sort()))
         .flat_map(|(fault, times)| std::iter::repeat_n(*fault, *times))

@@ -63,6 +63,8 @@ pub struct Resolution {
 pub struct Entries {
     /// Each 202, and each row of an accepted submission by SQL.
     pub promises: Vec<Promise>,
+    /// When each was there, in microseconds of Unix time.
+    pub promised_us: Vec<i64>,
     /// Each end that a caller has read.
     pub told: Vec<Told>,
     /// Each answered cancel.

@@ -7,6 +7,7 @@
 mod beat;
 pub mod booker;
 pub mod checker;
+pub mod cluster;
 pub mod evidence;
 pub mod fleet;
 pub mod inject;

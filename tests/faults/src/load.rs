@@ -25,7 +25,13 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{http::storm, nonsense::nonsense};
-use crate::{fleet::Fleet, journal::Journal, ledger::Ledger, options::Options, scene};
+use crate::{
+    fleet::Fleet,
+    journal::{Journal, now_us},
+    ledger::Ledger,
+    options::Options,
+    scene,
+};
 
 /// How many callers submit at once.
 const SUBMITTERS: u64 = 24;
@@ -299,6 +305,7 @@ impl Load {
             ));
         }
         let mut entries = self.ledger.entries();
+        entries.promised_us.push(now_us());
         for (number, id) in ids.iter().enumerate().take(submission.payloads.len()) {
             entries.promises.push(crate::ledger::Promise {
                 id: *id,

@@ -96,7 +96,7 @@ pub async fn measure(
         "127.0.0.1:0",
     ];
     let arguments = arguments.map(str::to_owned).to_vec();
-    let database = Proxy::start(Upstream::Unix(fleet.server().socket()?)).await?;
+    let database = Proxy::start(fleet.server().upstream()?).await?;
     let (worker, _) = Unit::start("meter", &fleet.programs.worker, arguments, database, logs).await?;
     let mut session = fleet.server().session().await?;
 

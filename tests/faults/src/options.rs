@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use humantime::parse_duration;
 
-use crate::mutants::Mutant;
+use crate::{cluster::Replication, mutants::Mutant};
 
 /// The options of a run.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,6 +48,15 @@ pub struct Options {
     /// Kill the database permanently in the middle of the run, and go on with its synchronous standby
     #[arg(long)]
     pub failover: bool,
+
+    /// The database is a cluster of three servers under Patroni, and most faults are its; `tests/ha/prepare` installs what it
+    /// needs
+    #[arg(long, value_name = "REPLICATION", requires = "tools", conflicts_with = "failover")]
+    pub cluster: Option<Replication>,
+
+    /// Where the programs of a cluster are
+    #[arg(long, value_name = "DIRECTORY")]
+    pub tools: Option<PathBuf>,
 
     /// Run a worker in Python and one in TypeScript beside those in Rust; `tests/foreign_workers/prepare` installs what
     /// they need

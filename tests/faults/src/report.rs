@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use crate::{
     checker::{self, Verdict},
     evidence::{Evidence, PolicyFigures},
+    inject::is_sort_of_cluster,
+    journal::Disturbance,
     ledger::Entries,
 };
 
@@ -26,6 +28,8 @@ pub struct Report {
     pub settled: BTreeMap<String, u64>,
     /// The callers' ledger.
     pub ledger: Entries,
+    /// For each sort of fault of a cluster, the longest time without a promise around each, in seconds, the shortest first.
+    pub gaps: BTreeMap<&'static str, Vec<f64>>,
     /// The checks.
     pub verdict: Verdict,
     /// Violations with everything known about their requests.
@@ -66,6 +70,7 @@ impl Report {
         (seed, time): (u64, Duration),
         injected: Vec<(&'static str, u64)>,
         ledger: Entries,
+        disturbances: &[Disturbance],
         processes: Processes,
         evidence: &Evidence,
         verdict: Verdict,
@@ -107,6 +112,7 @@ impl Report {
             injected,
             requests: requests.into_iter().map(|((kind, status), count)| (kind, status, count)).collect(),
             settled,
+            gaps: gaps(disturbances, &ledger.promised_us),
             ledger,
             sends: sends.count() as u64,
             shown,
@@ -130,6 +136,23 @@ impl Report {
     pub fn holds(&self) -> bool {
         self.verdict.holds()
     }
+}
+
+/// The longest time without a promise while each fault of a cluster lasted.
+fn gaps(disturbances: &[Disturbance], promised_us: &[i64]) -> BTreeMap<&'static str, Vec<f64>> {
+    let mut promised = promised_us.to_vec();
+    promised.sort_unstable();
+    let mut gaps = BTreeMap::<_, Vec<f64>>::new();
+    for fault in disturbances.iter().filter(|fault| is_sort_of_cluster(fault.sort)) {
+        let (from, to) = (fault.from_us, fault.to_us);
+        let longest =
+            promised.windows(2).filter(|pair| pair[1] > from && pair[0] < to).map(|pair| pair[1] - pair[0]).max();
+        gaps.entry(fault.sort).or_default().push(longest.unwrap_or_default() as f64 / 1e6);
+    }
+    for gaps in gaps.values_mut() {
+        gaps.sort_by(f64::total_cmp);
+    }
+    gaps
 }
 
 impl fmt::Display for Report {
@@ -183,6 +206,11 @@ impl fmt::Display for Report {
         }
         for (gate, (counts, most, high_water)) in &self.quotas {
             writeln!(f, "quota \"{gate}\": at most {most} of {high_water} requests, counted {counts} times")?;
+        }
+        for (sort, gaps) in &self.gaps {
+            let [median, worst] = [gaps[gaps.len() / 2], gaps[gaps.len() - 1]];
+            let times = gaps.len();
+            writeln!(f, "{sort}: {times} times, without a promise for {median:.1} s (median), {worst:.1} s (worst)")?;
         }
         writeln!(
             f,

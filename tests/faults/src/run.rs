@@ -54,7 +54,11 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
     };
     // The account that PostgreSQL runs as has to reach its part.
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
-    let server = Server::start(&directory.join("postgres"), &builds.own().faults).await?;
+    let place = directory.join("postgres");
+    let server = match (options.cluster, &options.tools) {
+        (Some(replication), Some(tools)) => Server::start_cluster(tools, &place, replication).await?,
+        _ => Server::start(&place, &builds.own().faults).await?,
+    };
     let mut servers = vec![server];
     let outcome = within(&options, &builds, &mut servers, &directory, &stop).await;
     for server in servers {
@@ -159,6 +163,7 @@ async fn within(
         (seed, options.time),
         journal.counts().into_iter().collect(),
         load.ledger.entries().clone(),
+        &journal.disturbances(),
         Processes { node_memory, given_up },
         &evidence,
         verdict,

@@ -1,4 +1,4 @@
-//! The private `PostgreSQL` server of a run, and its faults.
+//! The database of a run, a private `PostgreSQL` server or a cluster of several, and its faults.
 
 use std::{
     ffi::OsString,
@@ -18,12 +18,22 @@ use tidegate_cli::{
     embedded_postgres::{EmbeddedPostgres, Options},
 };
 
+use crate::{
+    cluster::{Cluster, Replication},
+    proxy::Upstream,
+};
+
 /// The database of a run.
 pub const DATABASE: &str = "tidegate";
 
-/// A private server.
+/// The server, or what stands in front of several.
 #[derive(Debug, Clone)]
-pub struct Server(Arc<EmbeddedPostgres>);
+pub enum Server {
+    /// A private one.
+    Private(Arc<EmbeddedPostgres>),
+    /// A cluster whose leader changes.
+    Cluster(Arc<Cluster>),
+}
 
 impl Server {
     /// Makes and starts one in `directory`, which survives what this process does not: `keeper` stops the server then.
@@ -43,16 +53,59 @@ impl Server {
             anyhow::Ok(server)
         })
         .await??;
-        Ok(Self(Arc::new(server)))
+        Ok(Self::Private(Arc::new(server)))
     }
 
-    /// The URL of a database, past every proxy.
+    /// Makes and starts a cluster in `directory`, with the programs below `tools`.
+    ///
+    /// # Errors
+    ///
+    /// When a program is missing, or the cluster does not come up.
+    pub async fn start_cluster(tools: &Path, directory: &Path, replication: Replication) -> anyhow::Result<Self> {
+        Ok(Self::Cluster(Arc::new(Cluster::start(tools, directory, replication).await?)))
+    }
+
+    fn private(&self) -> anyhow::Result<&Arc<EmbeddedPostgres>> {
+        match self {
+            Self::Private(server) => Ok(server),
+            Self::Cluster(_) => anyhow::bail!("the database is a cluster"),
+        }
+    }
+
+    /// The cluster.
+    ///
+    /// # Errors
+    ///
+    /// When the database is none.
+    pub fn cluster(&self) -> anyhow::Result<Arc<Cluster>> {
+        match self {
+            Self::Private(_) => anyhow::bail!("the database is one server"),
+            Self::Cluster(cluster) => Ok(cluster.clone()),
+        }
+    }
+
+    /// The URL of a database, past every proxy of the run.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        self.0.url(database)
+        match self {
+            Self::Private(server) => server.url(database),
+            Self::Cluster(cluster) => cluster.url(database),
+        }
     }
 
-    /// The socket that the server listens on.
+    /// Where proxies lead to.
+    ///
+    /// # Errors
+    ///
+    /// When the URL of a private server names no socket, which would be a fault of this program.
+    pub fn upstream(&self) -> anyhow::Result<Upstream> {
+        match self {
+            Self::Private(_) => Ok(Upstream::Unix(self.socket()?)),
+            Self::Cluster(cluster) => Ok(Upstream::Tcp(vec![cluster.address])),
+        }
+    }
+
+    /// The socket that a private server listens on.
     ///
     /// # Errors
     ///
@@ -67,17 +120,23 @@ impl Server {
         Ok(Path::new(&host).join(".s.PGSQL.5432"))
     }
 
-    /// One of `PostgreSQL`'s programs, of the same version.
-    #[must_use]
-    pub fn program(&self, name: &str) -> PathBuf {
-        let beside = self.0.bin().join(name);
-        if beside.is_file() { beside } else { name.into() }
+    /// One of `PostgreSQL`'s programs, of the version of a private server.
+    ///
+    /// # Errors
+    ///
+    /// For a cluster.
+    pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let beside = self.private()?.bin().join(name);
+        Ok(if beside.is_file() { beside } else { name.into() })
     }
 
-    /// Where the server keeps everything.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        self.0.directory()
+    /// Where a private server keeps everything.
+    ///
+    /// # Errors
+    ///
+    /// For a cluster.
+    pub fn directory(&self) -> anyhow::Result<&Path> {
+        Ok(self.private()?.directory())
     }
 
     /// A session of its own, past every proxy.
@@ -95,7 +154,7 @@ impl Server {
     ///
     /// When it cannot be signalled.
     pub async fn crash(&self) -> anyhow::Result<()> {
-        let server = self.0.clone();
+        let server = self.private()?.clone();
         tokio::task::spawn_blocking(move || server.kill()).await??;
         Ok(())
     }
@@ -106,7 +165,7 @@ impl Server {
     ///
     /// When it cannot be signalled.
     pub fn stop_immediately(&self) -> anyhow::Result<()> {
-        if let Some(pid) = self.0.postmaster_pid() {
+        if let Some(pid) = self.private()?.postmaster_pid() {
             kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGQUIT)?;
         }
         Ok(())
@@ -118,7 +177,7 @@ impl Server {
     ///
     /// When it does not start.
     pub async fn restart(&self) -> anyhow::Result<()> {
-        let server = self.0.clone();
+        let server = self.private()?.clone();
         tokio::task::spawn_blocking(move || server.restart()).await??;
         Ok(())
     }
@@ -129,13 +188,17 @@ impl Server {
     ///
     /// When it cannot be signalled, or does not end.
     pub async fn end(&self) -> anyhow::Result<()> {
+        if let Self::Cluster(cluster) = self {
+            return cluster.end();
+        }
         self.stop_immediately()?;
+        let server = self.private()?;
         for _ in 0..600 {
-            if self.0.postmaster_pid().is_none() {
+            if server.postmaster_pid().is_none() {
                 return Ok(());
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        anyhow::bail!("the server in {} does not end", self.directory().display())
+        anyhow::bail!("the server in {} does not end", server.directory().display())
     }
 }

@@ -29,7 +29,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
     fs::create_dir_all(directory)?;
     let socket = primary.socket()?;
     let host = socket.parent().context("a socket is in a directory")?;
-    let copied = Command::new(primary.program("pg_basebackup"))
+    let copied = Command::new(primary.program("pg_basebackup")?)
         .arg("-D")
         .arg(&data)
         .arg("-h")
@@ -46,7 +46,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
     anyhow::ensure!(copied.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr));
     let mut settings = fs::OpenOptions::new().append(true).open(data.join("postgresql.auto.conf"))?;
     writeln!(settings, "wal_retrieve_retry_interval = '200ms'")?;
-    give_to_the_owner_of(&primary.directory().join("data"), &data)?;
+    give_to_the_owner_of(&primary.directory()?.join("data"), &data)?;
     let standby = Server::start(directory, keeper).await?;
 
     let mut session = primary.session().await?;

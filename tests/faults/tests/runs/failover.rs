@@ -20,6 +20,8 @@ async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_wi
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
         mutant: None,
+        cluster: None,
+        tools: None,
         failover: true,
         foreign: false,
         only: Vec::new(),

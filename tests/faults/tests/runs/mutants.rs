@@ -22,6 +22,8 @@ async fn keys_that_are_executed_twice_are_found_within_a_minute() {
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
         mutant: Some(Mutant::KeyFreedAtEnd),
+        cluster: None,
+        tools: None,
         failover: false,
         foreign: false,
         only: Vec::new(),

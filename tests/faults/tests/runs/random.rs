@@ -22,6 +22,8 @@ async fn every_promise_holds_while_everything_breaks() {
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
         mutant: None,
+        cluster: None,
+        tools: None,
         failover: false,
         foreign: false,
         only: Vec::new(),
