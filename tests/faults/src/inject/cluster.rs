@@ -34,9 +34,10 @@ impl Injector {
             sleep(behind).await;
         }
         cluster.signal(leader, Signal::SIGKILL)?;
+        // What is under way is lost with it: nothing passes before the connections have ended.
         member.to_standbys.cut(Told::Both);
-        member.to_standbys.heal();
         let taken_over = cluster.until_another_leads(leader).await;
+        member.to_standbys.heal();
         cluster.revive(leader)?;
         taken_over?;
         cluster.until_whole().await?;
