@@ -91,8 +91,9 @@ struct Launcher {
 impl Launcher {
     fn new(tools: &Path, directory: &Path) -> anyhow::Result<Self> {
         let account = if Uid::effective().is_root() {
-            let user =
-                User::from_name("postgres")?.or(User::from_name("nobody")?).context("no account for PostgreSQL")?;
+            let user = User::from_name("postgres")?
+                .or(User::from_name("nobody")?)
+                .context("there is neither an account postgres nor an account nobody")?;
             Some((user.uid, user.gid))
         } else {
             None

@@ -117,7 +117,7 @@ const ROUND: [(Fault, usize); 34] = [
     (Fault::Nonsense, 1),
 ];
 
-/// The same for a cluster. What else is injected is nothing that an operator would have to undo at the leader of then.
+/// The same for a cluster. No fault changes a setting of one server, which would stay behind with an earlier leader.
 const ROUND_OF_CLUSTER: [(Fault, usize); 15] = [
     (Fault::LeaderKilled, 2),
     (Fault::LeaderKilledAhead, 2),
@@ -345,8 +345,14 @@ impl Injector {
             Fault::LeaderKilled => self.kill_the_leader(sort, false, random).await,
             Fault::LeaderKilledAhead => self.kill_the_leader(sort, true, random).await,
             Fault::LeaderFrozen => self.freeze_the_leader(sort, random).await,
-            Fault::LeaderCutFromEtcd => self.cut_from_etcd(sort, random).await,
-            Fault::LeaderCutFromStandbys => self.cut_from_standbys(sort, random).await,
+            Fault::LeaderCutFromEtcd => {
+                let time = seconds(random, cluster::LONGER_THAN_A_LEASE);
+                self.cut_off_the_leader(sort, |member| &member.to_etcd, time).await
+            }
+            Fault::LeaderCutFromStandbys => {
+                let time = seconds(random, 2.0..12.0);
+                self.cut_off_the_leader(sort, |member| &member.to_standbys, time).await
+            }
             Fault::StandbysKilled => self.lose_the_standbys(sort, random).await,
             Fault::Switchover => self.switch_over(sort, random).await,
             Fault::DuplicateStorm => {

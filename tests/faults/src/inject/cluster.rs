@@ -8,12 +8,12 @@ use tokio::time::sleep;
 
 use super::{Injector, seconds};
 use crate::{
-    cluster::{Cluster, MEMBERS},
-    proxy::{Flow, Told},
+    cluster::{Cluster, MEMBERS, Member},
+    proxy::{Flow, Proxy, Told},
 };
 
 /// How long a member is away so that the others notice: its lease of the lead is over.
-const LONGER_THAN_A_LEASE: std::ops::Range<f64> = 25.0..35.0;
+pub(super) const LONGER_THAN_A_LEASE: std::ops::Range<f64> = 25.0..35.0;
 
 impl Injector {
     /// SIGKILL for the leader with its Patroni; if it is `ahead`, its standbys have not received what it wrote last.
@@ -61,32 +61,20 @@ impl Injector {
         Ok(())
     }
 
-    /// The leader does not reach etcd, and gives up the lead.
-    pub(super) async fn cut_from_etcd(&self, sort: &'static str, random: &mut StdRng) -> anyhow::Result<()> {
+    /// Nothing passes one of the leader's networks: without etcd it gives up the lead, without standbys nothing commits.
+    pub(super) async fn cut_off_the_leader(
+        &self,
+        sort: &'static str,
+        network: fn(&Member) -> &Proxy,
+        time: Duration,
+    ) -> anyhow::Result<()> {
         let cluster = self.cluster()?;
-        let leader = cluster.any_leader().await?;
-        let member = &cluster.members[leader];
-        let time = seconds(random, LONGER_THAN_A_LEASE);
+        let member = &cluster.members[cluster.any_leader().await?];
         let running = self.journal.inject(sort, &format!("{} for {:.1} s", member.name, time.as_secs_f64()));
-        member.to_etcd.flow(Flow::Stalled);
+        network(member).flow(Flow::Stalled);
         sleep(time).await;
-        member.to_etcd.cut(Told::Both);
-        member.to_etcd.heal();
-        cluster.until_whole().await?;
-        self.journal.over(&running);
-        Ok(())
-    }
-
-    /// The leader does not reach its standbys.
-    pub(super) async fn cut_from_standbys(&self, sort: &'static str, random: &mut StdRng) -> anyhow::Result<()> {
-        let cluster = self.cluster()?;
-        let leader = cluster.any_leader().await?;
-        let member = &cluster.members[leader];
-        let time = seconds(random, 2.0..12.0);
-        let running = self.journal.inject(sort, &format!("{} for {:.1} s", member.name, time.as_secs_f64()));
-        member.to_standbys.flow(Flow::Stalled);
-        sleep(time).await;
-        member.to_standbys.heal();
+        network(member).cut(Told::Both);
+        network(member).heal();
         cluster.until_whole().await?;
         self.journal.over(&running);
         Ok(())
