@@ -239,7 +239,7 @@ impl Findings {
     pub fn json(&self) -> Value {
         let broken = self.broken().map(|(invariant, found)| {
             json!({
-                "name": invariant.name, "says": invariant.says, "violations": found.violations,
+                "name": invariant.name, "rule": invariant.rule, "violations": found.violations,
                 "samples": found.samples, "query": invariant.query,
             })
         });

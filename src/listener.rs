@@ -43,10 +43,10 @@ pub trait Subscriber: Send + Sync {
     fn channel(&self) -> &'static str;
 
     /// A notification arrived.
-    fn heard(&self, payload: &str);
+    fn on_notification(&self, payload: &str);
 
     /// Notifications may be lost, because the connection was opened only now.
-    fn may_have_missed(&self);
+    fn on_reconnect(&self);
 }
 
 /// Wakes the tasks that wait for work, by queue. Cheap to clone; clones share them.
@@ -75,11 +75,11 @@ impl Subscriber for Wakeups {
         QUEUE_CHANNEL
     }
 
-    fn heard(&self, payload: &str) {
+    fn on_notification(&self, payload: &str) {
         self.wake_queue(payload);
     }
 
-    fn may_have_missed(&self) {
+    fn on_reconnect(&self) {
         lock(&self.queues).values().for_each(|wakeup| wakeup.notify_one());
     }
 }
@@ -139,14 +139,14 @@ async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscr
     listener.listen_all(subscribers.iter().map(|subscriber| subscriber.channel())).await?;
     // Earlier notifications are lost.
     for subscriber in subscribers {
-        subscriber.may_have_missed();
+        subscriber.on_reconnect();
     }
     loop {
         match tokio::time::timeout(QUIET, listener.try_recv()).await {
             Ok(Ok(Some(notification))) => {
                 for subscriber in subscribers {
                     if subscriber.channel() == notification.channel() {
-                        subscriber.heard(notification.payload());
+                        subscriber.on_notification(notification.payload());
                     }
                 }
             }

@@ -172,8 +172,8 @@ mod settle {
 mod singleton;
 mod submit {
     pub mod canonical;
+    pub mod derived_keys;
     pub mod keys;
-    pub mod made_keys;
     pub mod plain;
     pub mod same_keys;
     pub mod submission;

@@ -171,9 +171,9 @@ impl Process {
 
     /// Settles; repeats that while the database is unavailable and the lease lasts.
     async fn settle(&self, delivery: &Delivery, attempted: &Attempted, lease_ends: Instant) {
-        let (request, nonce) = (delivery.request_id, delivery.nonce);
+        let (request, lease_token) = (delivery.request_id, delivery.lease_token);
         loop {
-            match self.store.webhook_settle(request, nonce, attempted).await {
+            match self.store.webhook_settle(request, lease_token, attempted).await {
                 Ok(Some(state)) => {
                     tracing::debug!(request.id = %request, state, ?attempted, "settled a webhook delivery");
                 }

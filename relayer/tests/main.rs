@@ -6,6 +6,7 @@ mod support;
 
 mod commands;
 mod dropped_reverts;
+mod duplicates;
 mod funds;
 mod lives;
 mod moves;
@@ -18,5 +19,4 @@ mod reverts;
 mod scene;
 mod shares;
 mod signers;
-mod twins;
 mod watching;

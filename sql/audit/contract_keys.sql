@@ -11,8 +11,8 @@ create or replace function tidegate_internal.contract_keys(
 )
   language sql stable as $$
   select
-    count(*), count(k.made), count(*) filter (where k.made <> k.fingerprint),
-    (array_agg(k.request_id) filter (where k.made <> k.fingerprint))[1],
+    count(*), count(k.derived), count(*) filter (where k.derived <> k.fingerprint),
+    (array_agg(k.request_id) filter (where k.derived <> k.fingerprint))[1],
     count(*) filter (where k.short), min(k.kept),
     count(*) filter (where k.alive), count(*) filter (where k.alive and k.of_kind is distinct from p_kind)
   from (
@@ -25,11 +25,11 @@ create or replace function tidegate_internal.contract_keys(
         then tidegate_internal.fingerprint(
           r.payload, (select i.set_paths from tidegate.kind as i where i.name = p_kind)
         )
-      end as made
+      end as derived
     from (
       select d.*
       from (select e.* from tidegate.dedup as e order by e.expires_at desc limit 5000) as d
-      -- A scope begins with its kind, or with how the key was made and then the kind.
+      -- A scope begins with its kind, or with how the key was derived and then the kind.
       where substring(d.scope from '^(?:natural |proxy )?([a-z][a-z0-9_]*):') = p_kind
       order by d.expires_at desc
       limit 1000

@@ -37,7 +37,7 @@ begin
 
   -- No row is claimed for a stray, a message whose request names another one or does not wait. Rows are locked in the
   -- order of their ids, as settles lock them: a settle whose lease has run out may hold some of them.
-  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
+  v_done := set_config('tidegate.declared', pg_current_xact_id()::text, true);
   return query
     with claimed as (
       update tidegate.request as r
@@ -71,7 +71,7 @@ begin
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;
   get diagnostics v_claimed = row_count;
-  v_done := set_config('tidegate.announced', '', true);
+  v_done := set_config('tidegate.declared', '', true);
   perform tidegate_internal.claim_finish(
     claim_readiness.queue, 'readiness', worker, lease_for, v_claimed, v_limits, v_taken
   );

@@ -27,15 +27,15 @@ begin
     -- A truncate gives `refresh_terms` no row: without terms, submissions read the configuration itself.
     delete from tidegate.submit_terms where tg_table_name <> 'response_backoff';
     for v_old in execute format('select to_jsonb(t) from %s as t', tg_relid::regclass) loop
-      perform tidegate_internal.note_config_change(
+      perform tidegate_internal.write_config_change(
         tg_table_name, tidegate_internal.config_key(v_keys, v_old), v_old, null, v_skip
       );
     end loop;
   elsif v_old_key <> v_new_key then
-    perform tidegate_internal.note_config_change(tg_table_name, v_old_key, v_old, null, v_skip);
-    perform tidegate_internal.note_config_change(tg_table_name, v_new_key, null, v_new, v_skip);
+    perform tidegate_internal.write_config_change(tg_table_name, v_old_key, v_old, null, v_skip);
+    perform tidegate_internal.write_config_change(tg_table_name, v_new_key, null, v_new, v_skip);
   else
-    perform tidegate_internal.note_config_change(tg_table_name, coalesce(v_new_key, v_old_key), v_old, v_new, v_skip);
+    perform tidegate_internal.write_config_change(tg_table_name, coalesce(v_new_key, v_old_key), v_old, v_new, v_skip);
   end if;
   return null;
 end;

@@ -31,7 +31,7 @@
 --   key_mode: Missing key: caller (none), natural, proxy (made) or required (refused).
 --   key_paths: Natural keys: payload members that make the key, such as order.id.
 --   not_before_max: How far ahead a request may start; until then it has a place in its queue.
---   key_bucket: Made keys: time bucket in the key, edges do not count; or null.
+--   key_bucket: Derived keys: time bucket in the key, edges do not count; or null.
 --   key_scope: Whose keys meet: those of a submitter, or those of all (kind).
 --   key_after_unknown: Key of what may have been executed: stands for its window, until resolved, or is free.
 --   resolve_for: How long after its end workers search for a receipt of what is unknown; null: while its key can stand.

@@ -3,7 +3,7 @@
 -- By the numbers that were drawn, less those known to be dead: never fewer than the messages. While they leave room for
 -- `p_count`, nothing is counted, and `depth` is null. Else the queue is counted, and more numbers are known to be dead.
 --
--- `p_strict`: numbers that open transactions have announced take room. Most of them end within milliseconds, so while
+-- `p_strict`: numbers that open transactions have registered take room. Most of them end within milliseconds, so while
 -- these take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages that
 -- the caller sees take room, and it waits for nothing.
 create or replace function tidegate_internal.queue_room(

@@ -9,11 +9,11 @@
 create or replace function tidegate.check_invariants(
   names text[] default null, id_from uuid default null, id_before uuid default null
 )
-  returns table (place integer, name text, says text, violations bigint, samples text[], query text)
+  returns table (place integer, name text, rule text, violations bigint, samples text[], query text)
   language sql stable security definer
   set work_mem = '64MB'
 as $$
-  select i.place, i.name, i.says, cardinality(v.ids)::bigint, v.ids[1:10], i.query
+  select i.place, i.name, i.rule, cardinality(v.ids)::bigint, v.ids[1:10], i.query
   from tidegate_internal.find_violations(
     check_invariants.names, check_invariants.id_from, check_invariants.id_before
   ) as v

@@ -11,14 +11,14 @@
 --
 --   name: Its name.
 --   subject: The row that it is about, such as kind direct.
---   says: What does not fit, with its figures.
+--   message: What does not fit, with its figures.
 create or replace view tidegate.configuration_warning as
 select
   'deadline_taken_up_by_full_queues' as name, 'kind ' || b.kind as subject,
   format(
     'the waits in full queues and all attempts do not fit the deadline: %s (queues: %s) + %s (W_retry) = %s > %s ms',
     b.wait_ms, b.waits, b.w_retry_ms, b.wait_ms + b.w_retry_ms, b.deadline_ms
-  ) as says
+  ) as message
 from (
   select
     k.name as kind, trim_scale(extract(epoch from k.deadline) * 1000) as deadline_ms,

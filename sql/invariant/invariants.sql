@@ -9,7 +9,7 @@
 -- the range of requests.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
-    place integer, name text, says text, query text, by_request boolean, source text, row_id text, condition text
+    place integer, name text, rule text, query text, by_request boolean, source text, row_id text, condition text
   )
   language plpgsql stable security definer as $$
 #variable_conflict use_column
@@ -83,7 +83,7 @@ begin
   ) || E'\n)';
   return query
     select
-      row_number() over (order by i.chapter, i.ordinality)::integer, i.name, i.says,
+      row_number() over (order by i.chapter, i.ordinality)::integer, i.name, i.rule,
       regexp_replace(t.query, v_of, v_range, 'g'),
       t.query ~ v_of, regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
       case when o.source is not null then c.condition end
@@ -94,9 +94,9 @@ begin
       union all select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
       union all select 5, * from tidegate_internal.invariants_of_schema() with ordinality
       union all
-      select 6, c.name, c.says, null, c.query, row_number() over (order by s.schema, c.ordinality)
+      select 6, c.name, c.rule, null, c.query, row_number() over (order by s.schema, c.ordinality)
       from tidegate.schema_state as s
-      cross join lateral rows from (jsonb_to_recordset(s.checks) as (name text, says text, query text))
+      cross join lateral rows from (jsonb_to_recordset(s.checks) as (name text, rule text, query text))
         with ordinality as c
       where to_regnamespace(s.schema) is not null
     ) as i

@@ -2,7 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_configuration()
-  returns table (name text, says text, subject text, query text) language sql immutable as $$
+  returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
     ('request_of_no_kind', 'every request is of a kind', 'request',
      $q$r.kind not in (select k.name from tidegate.kind as k)$q$),

@@ -2,7 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_history()
-  returns table (name text, says text, subject text, query text) language sql immutable as $$
+  returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
     ('history_does_not_end_at_the_status',
      'the last step of a request''s history led to the status of its row, by the cause on record there', 'step', $q$

@@ -2,7 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_queues()
-  returns table (name text, says text, subject text, query text) language sql immutable as $$
+  returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
     ('live_request_without_message',
      'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its '

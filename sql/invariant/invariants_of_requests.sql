@@ -2,7 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_requests()
-  returns table (name text, says text, subject text, query text) language sql immutable as $$
+  returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
     ('status_without_its_time',
      'a row has the time at which it came to its status, and an end if and only if it has ended', 'request', $q$
@@ -43,7 +43,7 @@ statement_timestamp() - interval '1 minute' > case r.req_status
   when 'receipt_received' then (select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id)
 end
      $q$),
-    ('awaiting_response_of_no_request', 'only requests that await a response are noted as such', null, $q$
+    ('awaiting_response_of_no_request', 'only requests that await a response are recorded as such', null, $q$
 select a.request_id::text as id
 from tidegate.awaiting_response as a
 left join tidegate.request as r on r.id = a.request_id

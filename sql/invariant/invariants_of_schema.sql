@@ -2,7 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_schema()
-  returns table (name text, says text, subject text, query text) language sql immutable as $$
+  returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
     ('transition_rule_edited', 'the rules of the state machine are those that it was made with', null, $q$
 select concat_ws(
@@ -90,7 +90,7 @@ select d.name as id
 from unnest(array[
   'adjust_policies', 'quota_reconcile', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
   'expire_keys', 'expire_requests', 'expire_responses', 'expire_webhooks', 'fold_calls', 'fold_counts',
-  'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'note_minutes', 'take_samples',
+  'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'record_minutes', 'take_samples',
   'rescan_queues', 'survey_queues', 'sweep_inbox'
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name

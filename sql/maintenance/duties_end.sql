@@ -1,7 +1,7 @@
--- duties_end: Maintenance: notes that duties ran: when each began, and how long it took.
+-- duties_end: Maintenance: records that duties ran: when each began, and how long it took.
 --
--- A row that is locked is left: the session that runs the duty there notes it, and a wait could be for a session that
--- waits for this one. A later note stays, too.
+-- A row that is locked is left: the session that runs the duty there records it, and a wait could be for a session that
+-- waits for this one. A later record stays, too.
 create or replace function tidegate.duties_end(duties text[], began_at timestamptz[], took interval[])
   returns void language plpgsql security definer as $$
 begin

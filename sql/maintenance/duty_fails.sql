@@ -1,5 +1,5 @@
--- duty_fails: Maintenance: notes that a duty has failed, and since when it does. It has not run: it is overdue until it
--- succeeds.
+-- duty_fails: Maintenance: records that a duty has failed, and since when it does. It has not run: it is overdue until
+-- it succeeds.
 create or replace function tidegate.duty_fails(duty text, error text)
   returns void language sql security definer as $$
   update tidegate.maintenance as m

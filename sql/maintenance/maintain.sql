@@ -12,7 +12,7 @@ declare
   v_began timestamptz;
   v_more  boolean;
   v_error text;
-  -- The duties that have ended, and are not noted yet.
+  -- The duties that have ended, and are not recorded yet.
   v_ended text[] := '{}';
   v_ran   timestamptz[] := '{}';
   v_took  interval[] := '{}';
@@ -39,7 +39,7 @@ begin
     ['take_samples', 'select tidegate.take_samples() = 10000'],
     ['fold_counts', 'select tidegate.fold_counts() = 10000'],
     ['fold_calls', 'select tidegate.fold_calls() = 10000'],
-    ['note_minutes', 'select null from tidegate.note_minutes()'],
+    ['record_minutes', 'select null from tidegate.record_minutes()'],
     ['adjust_policies', 'select null from tidegate.adjust_policies()'],
     ['expire_keys', 'select more from tidegate.expire_keys()'],
     ['expire_webhooks', 'select tidegate.expire_webhooks() = 1000'],
@@ -72,8 +72,8 @@ begin
         v_ran := v_ran || v_began;
         v_took := v_took || (tidegate.clock() - v_began);
       end if;
-      -- Most duties find nothing to do, and commit nothing. Their notes go with the next one that has written: for each
-      -- a commit of its own would wait for the disk.
+      -- Most duties find nothing to do, and commit nothing. Their records go with the next one that has written: for
+      -- each a commit of its own would wait for the disk.
       if v_ended <> '{}' and pg_current_xact_id_if_assigned() is not null then
         perform tidegate.duties_end(v_ended, v_ran, v_took);
         v_ended := '{}';

@@ -7,7 +7,7 @@
 -- So once a minute a sweep sets a mark: its time, and the first transaction that has not begun. When all transactions
 -- before the mark have ended, a sweep begins at the time of the mark before: what they have committed is due later.
 -- Batches follow each other without overlap, because a batch full of ended rows would repeat for ever. What could not
--- be ended is behind the cursor: its notes say when to try it again. Returns 0 when nothing is due, or when another
+-- be ended is behind the cursor: `passed_over` has when to try it again. Returns 0 when nothing is due, or when another
 -- sweep or a recovery is under way.
 create or replace function tidegate_internal.sweep_deadline(
   p_duty text, p_column text, p_fate text, p_batch integer,

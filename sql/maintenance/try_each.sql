@@ -1,4 +1,4 @@
--- try_each: Does to requests what a duty has to do, together; those that it fails for are noted and passed over.
+-- try_each: Does to requests what a duty has to do, together; those that it fails for are recorded and passed over.
 -- Returns what the action returns.
 --
 -- `p_action` is a query: $1 are requests, $2 is the part of `p_more` that belongs to them, and its result is an array

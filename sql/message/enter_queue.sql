@@ -22,7 +22,7 @@ begin
     return;
   end if;
   waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
-  perform tidegate_internal.announce_draw(p_queue, cardinality(p_ids), v_numbers.last);
+  perform tidegate_internal.register_draw(p_queue, cardinality(p_ids), v_numbers.last);
   numbers := array(
     select nextval(q.sequence)
     from tidegate_internal.queue_sequence(p_queue) as q(sequence)

@@ -48,7 +48,7 @@ begin
       from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
       where b.msg_id <> all(coalesce(v_there, '{}'))
     loop
-      perform tidegate_internal.announce_draw(p_queue, 1, (tidegate_internal.queue_numbers(p_queue)).last);
+      perform tidegate_internal.register_draw(p_queue, 1, (tidegate_internal.queue_numbers(p_queue)).last);
       v_number := nextval(tidegate_internal.queue_sequence(p_queue));
       update tidegate.request as r set previous_status = r.req_status, msg_id = v_number where r.id = v_taken.id;
       perform tidegate_internal.send_messages(p_queue, array[v_taken.id], array[v_number], v_taken.visible);

@@ -1,6 +1,6 @@
 -- open_draws: How many numbers of a queue other transactions may have drawn and neither committed nor rolled back.
 --
--- By the locks of `nextval` and `announce_draw`, prepared transactions included.
+-- By the locks of `nextval` and `register_draw`, prepared transactions included.
 create or replace function tidegate_internal.open_draws(p_queue text)
   returns bigint language plpgsql volatile as $$
 declare

@@ -1,7 +1,7 @@
--- revive_numbers: Announces that dead numbers of a queue are about to live again: `recover` puts lost messages back,
+-- revive_numbers: Registers that dead numbers of a queue are about to live again: `recover` puts lost messages back,
 -- holders of claims that were deleted by hand give requests back.
 --
--- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
+-- Registered first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
 -- once. The caller inserts afterwards.
 create or replace function tidegate_internal.revive_numbers(p_queue text, p_count integer)
   returns void language plpgsql as $$
@@ -9,7 +9,7 @@ declare
   v_numbers record;
 begin
   select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
-  perform tidegate_internal.announce_draw(p_queue, p_count, v_numbers.last);
+  perform tidegate_internal.register_draw(p_queue, p_count, v_numbers.last);
   begin
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'offset'));
     perform setval(q.counter, coalesce(pg_sequence_last_value(q.counter), 0) - p_count)

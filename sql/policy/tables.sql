@@ -112,7 +112,7 @@
 --   hedges: Further calls made for the same attempts.
 --   latency_ms: How long some of them took, milliseconds.
 
--- table call_minute: Calls by the minute, for a day; written by note_minutes, read by kind_history.
+-- table call_minute: Calls by the minute, for a day; written by record_minutes, read by kind_history.
 --   kind: The kind.
 --   stage: The stage.
 --   minute: The minute.

@@ -45,10 +45,10 @@ select
 from tidegate.audit_replay($1);
 
 -- invariants: no parameters
-select name, says, query, by_request from tidegate.invariant order by place;
+select name, rule, query, by_request from tidegate.invariant order by place;
 
 -- configuration_warnings: no parameters
-select name, subject, says from tidegate.configuration_warning;
+select name, subject, message from tidegate.configuration_warning;
 
 -- statement_timeout: $1 how long a statement of this transaction may take
 select set_config('statement_timeout', $1, true);

@@ -6,7 +6,7 @@ select
   coalesce(extract(epoch from tidegate.clock() - min(o.created_at) filter (where o.state = 'pending')), 0)::float8
     as oldest_seconds
 from (
-  (select d.state, d.nonce is not null as under_way, d.created_at from tidegate.webhook_delivery as d
+  (select d.state, d.lease_token is not null as under_way, d.created_at from tidegate.webhook_delivery as d
    where d.state = 'pending' limit 100000)
   union all
   (select d.state, false, d.created_at from tidegate.webhook_delivery as d where d.state = 'failed' limit 100000)
@@ -35,7 +35,7 @@ select id, secret from tidegate.webhook_secret_rotate($1, make_interval(secs => 
 
 -- webhook_list: $1 only failed deliveries, $2 rows at most
 select
-  d.request_id, d.id, d.url, d.state, d.attempt, d.due_at, d.nonce is not null as under_way, d.last_status,
+  d.request_id, d.id, d.url, d.state, d.attempt, d.due_at, d.lease_token is not null as under_way, d.last_status,
   d.last_error, d.created_at, d.finished_at
 from tidegate.webhook_delivery as d
 where not $1 or d.state = 'failed'

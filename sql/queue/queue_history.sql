@@ -2,7 +2,7 @@
 --
 --   queue: The queue.
 --   minute: The minute; the latest one is not over.
---   depth: Its messages at the beginning of the minute, or when it was noted in it.
+--   depth: Its messages at the beginning of the minute, or when it was recorded in it.
 --   drained: Messages that left it in the minute.
 create or replace view tidegate.queue_history as
 select m.queue, m.minute, m.depth, m.drained

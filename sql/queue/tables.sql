@@ -17,14 +17,14 @@
 --   queue: The queue.
 --   at: When.
 --   drained: How many messages at once.
---   held_ms: For how long they were held, all together; null: not noted.
+--   held_ms: For how long they were held, all together; null: not recorded.
 
 -- index queue_drain_at_idx: Serves queue_drain_rate: the drains of the last minutes.
 
--- table queue_minute: Queues by the minute, for a day; written by note_minutes, read by queue_history.
+-- table queue_minute: Queues by the minute, for a day; written by record_minutes, read by queue_history.
 --   queue: The queue.
 --   minute: The minute.
---   depth: Its messages when the minute was noted.
+--   depth: Its messages when the minute was recorded.
 --   drained: Messages that left it in the minute.
 
 -- table queue_survey: The waiting messages of a deep queue, by chunks; written by survey_queue.

@@ -28,7 +28,7 @@ begin
           'actor', o.actor)) as before
       from tidegate.outcome as o
       where o.request_id = any(p_ids)
-    ), noted as (
+    ), established as (
       update tidegate.outcome as o
       set
         executed = case when j.wins then p_executed else o.executed end,
@@ -46,7 +46,7 @@ begin
       where o.request_id = j.request_id and (j.wins or j.contradicts)
       returning o.request_id, j.wins and j.differs as changed
     )
-    select n.request_id from noted as n where n.changed;
+    select e.request_id from established as e where e.changed;
 end;
 $$;
 select tidegate_internal.plan_along_indexes('establish');

@@ -1,10 +1,10 @@
 -- request_guard: Trigger on request: labels hand edits, sets the times, stores events that the row no longer contains;
 -- refuses impossible edits (TG001).
 --
--- Legality is checked after the statement (`request_history`). A function announces its transition: it increments
+-- Legality is checked after the statement (`request_history`). A function declares its transition: it increments
 -- transition_no and sets previous_status, the cause and, for a step forward, the time of the new status. Any other
 -- change of status is a hand edit, and gets that cause. Updates that many callers wait for, and that only move requests
--- forward or keep their status, skip the guard: for the time of the statement `tidegate.announced` is the id of the
+-- forward or keep their status, skip the guard: for the time of the statement `tidegate.declared` is the id of the
 -- transaction. The guard sets previous_status, transition_no and the time of the new status, so that the history
 -- trigger reads only the new rows. It also stores the events that the update overwrites in the row (see
 -- `request_event`). Inserts have a trigger of their own, `request_entry`.
@@ -91,6 +91,6 @@ create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row
   when (
-    current_setting('tidegate.announced', true) is distinct from pg_current_xact_id()::text or pg_trigger_depth() > 0
+    current_setting('tidegate.declared', true) is distinct from pg_current_xact_id()::text or pg_trigger_depth() > 0
   )
   execute function tidegate_internal.request_guard();

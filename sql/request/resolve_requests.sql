@@ -1,9 +1,9 @@
 -- resolve_requests: Establishes whether requests that have ended were executed, and says so in their errors and to
 -- their callbacks.
 --
--- Locks the rows first, in the order of their ids: of two sources at once, the later one sees what the other has noted.
--- `p_answers`: the caller keeps a late response of these requests next. Their resolutions show the first one, so their
--- callbacks are told even if it was known before that they were executed.
+-- Locks the rows first, in the order of their ids: of two sources at once, the later one sees what the other has
+-- recorded. `p_answers`: the caller keeps a late response of these requests next. Their resolutions show the first one,
+-- so their callbacks are told even if it was known before that they were executed.
 create or replace function tidegate_internal.resolve_requests(
   p_ids uuid[], p_executed text, p_source text, p_note text default null, p_actor text default null,
   p_answers boolean default false

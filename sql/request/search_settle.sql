@@ -1,5 +1,5 @@
 -- search_settle: For workers: what a search for the receipt of an unresolved request has found: receipt, answered or
--- never. Returns resolved, noted (a receipt without a response: the downstream took it, which does not say that it
+-- never. Returns resolved, recorded (a receipt without a response: the downstream took it, which does not say that it
 -- executed it) or dropped (the downstream has said so by now, or it was repeated).
 --
 -- `answered` is a receipt whose response cannot be stored: the request was executed, and nothing of the answer is kept.
@@ -28,8 +28,8 @@ begin
     );
     return 'resolved';
   end if;
-  perform tidegate_internal.note_receipt(search_settle.id, search_settle.reference, search_settle.response, 'search');
-  return case when search_settle.response is null then 'noted' else 'resolved' end;
+  perform tidegate_internal.record_receipt(search_settle.id, search_settle.reference, search_settle.response, 'search');
+  return case when search_settle.response is null then 'recorded' else 'resolved' end;
 end;
 $$;
 select tidegate_internal.allow('search_settle', '{worker,admin}');

@@ -10,7 +10,7 @@ create or replace function tidegate_internal.answer_requests(p_ids uuid[], p_cau
 declare
   v_done text; -- for an assignment, which costs less than a statement
 begin
-  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
+  v_done := set_config('tidegate.declared', pg_current_xact_id()::text, true);
   update tidegate.request as r
   set
     previous_status = r.req_status, transition_no = r.transition_no + 1, cause = a.cause,
@@ -26,7 +26,7 @@ begin
     end
   from unnest(p_ids, p_causes, p_responses) as a(id, cause, response)
   where r.id = a.id and r.req_status = 'receipt_received';
-  v_done := set_config('tidegate.announced', '', true);
+  v_done := set_config('tidegate.declared', '', true);
   if 'verdict_rejected' = any(p_causes) then
     perform from tidegate_internal.establish(
       array(select a.id from unnest(p_ids, p_causes) as a(id, cause) where a.cause = 'verdict_rejected'), 'yes',

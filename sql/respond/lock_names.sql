@@ -2,7 +2,7 @@
 -- idempotency keys that a kind makes (`dedup`).
 --
 -- 256 stripes for each purpose, taken in key order: a lock for each name could exhaust the lock table, and two callers
--- with the same stripes in another order would wait for each other. Made keys with time buckets need it, because two
+-- with the same stripes in another order would wait for each other. Derived keys with time buckets need it, because two
 -- first arrivals on either side of a bucket's edge insert two rows, and would not meet at either.
 create or replace function tidegate_internal.lock_names(p_purpose text, p_names text[])
   returns void language plpgsql as $$

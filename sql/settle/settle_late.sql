@@ -29,7 +29,7 @@ begin
     if exists (select from tidegate.request as r where r.id = v_late.id and r.tx_unsent = r.tx_attempt) then
       perform tidegate_internal.resolve_requests(array[v_late.id], 'no', 'settle');
     end if;
-    perform tidegate_internal.note_receipt(v_late.id, v_late.reference, v_late.response, 'response');
+    perform tidegate_internal.record_receipt(v_late.id, v_late.reference, v_late.response, 'response');
   end loop;
 end;
 $$;

@@ -22,7 +22,7 @@ begin
     return;
   end if;
 
-  perform tidegate_internal.announce_draw(q.name, q.passing, (tidegate_internal.queue_numbers(q.name)).last)
+  perform tidegate_internal.register_draw(q.name, q.passing, (tidegate_internal.queue_numbers(q.name)).last)
   from (
     select k.tx_queue as name, count(*)::integer as passing
     from unnest(v_held.kinds) as h(kind)
@@ -30,7 +30,7 @@ begin
     group by k.tx_queue
     order by k.tx_queue
   ) as q;
-  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
+  v_done := set_config('tidegate.declared', pg_current_xact_id()::text, true);
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
     select
@@ -59,7 +59,7 @@ begin
     array_agg(m.token) as tokens, array_agg(m.claimed) as claimed
   into v_moved
   from (select m.* from moved as m order by m.done) as m;
-  v_done := set_config('tidegate.announced', '', true);
+  v_done := set_config('tidegate.declared', '', true);
 
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop

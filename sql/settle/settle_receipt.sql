@@ -53,7 +53,7 @@ begin
   end if;
 
   v_now := tidegate.clock();
-  v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
+  v_done := set_config('tidegate.declared', pg_current_xact_id()::text, true);
   with moved as (
     update tidegate.request as r
     set
@@ -99,7 +99,7 @@ begin
     array_agg(m.tx_in_flight_at) as claimed, count(*) < coalesce(cardinality(leases), 0) as some_are_late
   into v_moved
   from moved as m;
-  v_done := set_config('tidegate.announced', '', true);
+  v_done := set_config('tidegate.declared', '', true);
   if v_moved.some_are_late then
     perform tidegate_internal.settle_late(leases, null, refs, responses);
   end if;
@@ -132,7 +132,7 @@ begin
     end if;
     perform tidegate_internal.apply_inbox(v_moved.waiting);
     if true = any(v_moved.answers) then
-      v_done := set_config('tidegate.announced', pg_current_xact_id()::text, true);
+      v_done := set_config('tidegate.declared', pg_current_xact_id()::text, true);
       -- All of them in one statement, after the responses that came earlier.
       with answered as (
         update tidegate.request as r
@@ -147,7 +147,7 @@ begin
       select m.id, responses[m.place], true
       from unnest(v_moved.ids, v_moved.places, v_moved.answers) as m(id, place, is_answer)
       where m.is_answer and m.id not in (select a.id from answered as a);
-      v_done := set_config('tidegate.announced', '', true);
+      v_done := set_config('tidegate.declared', '', true);
     end if;
   end if;
   perform tidegate_internal.record_calls(

@@ -2,8 +2,8 @@
 --
 -- `target` is the id that the key stands for: `p_id` when this submission is the first (or the first again, because the
 -- key is free), else the earlier request's. Of two concurrent first submissions one waits for the other here and then
--- finds its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope is a made key, to be
--- stored in buckets of `p_bucket`, and then under its lock (see `lock_names`).
+-- finds its request. A null fingerprint: the key stands for any payload. Without `p_key` the scope is a derived key, to
+-- be stored in buckets of `p_bucket`, and then under its lock (see `lock_names`).
 --
 -- `stored_key` is the key of its row, which was `seen` before. `earlier` are the ended requests that the key stood for,
 -- null if for none: it may still be established that one of them was executed, so `dedup_link` follows.
@@ -23,7 +23,7 @@ begin
       stored_key := tidegate_internal.key_bucket(p_bucket, v_now);
       -- Read first: the insert conflicts with any row that is stored after this.
       select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = stored_key;
-      target := tidegate_internal.dedup_find_made(p_scope, p_fingerprint, v_now);
+      target := tidegate_internal.dedup_find_derived(p_scope, p_fingerprint, v_now);
     else
       v_found := tidegate_internal.dedup_find(p_scope, p_key, p_fingerprint, v_now);
       target := v_found.request_id;

@@ -1,11 +1,11 @@
 -- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order, and then `dedup_link`
 -- for those whose key stood for another before.
 --
--- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads'
+-- `p_keys` are the callers' keys, in `p_scopes`, `p_derived` those of `derived_keys`, and `p_prints` the payloads'
 -- fingerprints, null to compare none. Returns, in the order given, the id that each request stands for: its own when it
 -- is new, the first one's when a key comes twice in a scope.
 create or replace function tidegate_internal.dedup_claim_all(
-  p_kind tidegate.kind, p_scopes text[], p_keys text[], p_made text[], p_prints bytea[],
+  p_kind tidegate.kind, p_scopes text[], p_keys text[], p_derived text[], p_prints bytea[],
   p_ids uuid[], p_links boolean
 )
   returns uuid[] language plpgsql as $$
@@ -23,22 +23,22 @@ declare
   v_seen    tidegate.dedup[];
   v_earlier uuid[];
 begin
-  if p_made is not null and p_kind.key_bucket is not null then
+  if p_derived is not null and p_kind.key_bucket is not null then
     -- Known keys wait for no lock.
-    v_known := tidegate_internal.dedup_find_all(p_scopes, p_keys, p_made, p_prints);
+    v_known := tidegate_internal.dedup_find_all(p_scopes, p_keys, p_derived, p_prints);
     if array_position(v_known, null) is null then
       return v_known;
     end if;
     perform tidegate_internal.require_read_committed('a submission whose key is made of a time bucket');
-    perform tidegate_internal.lock_names('dedup', p_made);
+    perform tidegate_internal.lock_names('dedup', p_derived);
   end if;
 
   for v_keyed in
-    select k.scope, k.key, k.made, k.print, k.place, first_value(k.place) over same as first
-    from unnest(p_scopes, p_keys, p_made, p_prints) with ordinality as k(scope, key, made, print, place)
-    where num_nonnulls(k.key, k.made) > 0
-    window same as (partition by k.key, k.made, k.scope order by k.place)
-    order by k.key, k.made, k.scope, k.place
+    select k.scope, k.key, k.derived, k.print, k.place, first_value(k.place) over same as first
+    from unnest(p_scopes, p_keys, p_derived, p_prints) with ordinality as k(scope, key, derived, print, place)
+    where num_nonnulls(k.key, k.derived) > 0
+    window same as (partition by k.key, k.derived, k.scope order by k.place)
+    order by k.key, k.derived, k.scope, k.place
   loop
     if length(v_keyed.key) not between 1 and 255 then
       raise exception using
@@ -59,7 +59,7 @@ begin
       v_ids[v_keyed.place] := v_ids[v_keyed.first];
     else
       v_claim := tidegate_internal.dedup_claim(
-        case when v_keyed.key is null then v_keyed.made else v_keyed.scope end, v_keyed.key, v_keyed.print, v_window,
+        case when v_keyed.key is null then v_keyed.derived else v_keyed.scope end, v_keyed.key, v_keyed.print, v_window,
         p_ids[v_keyed.place], p_kind.key_bucket
       );
       v_ids[v_keyed.place] := v_claim.target;
@@ -81,7 +81,7 @@ begin
   for v_nth in 1 .. cardinality(v_places) loop
     v_place := v_places[v_nth];
     v_ids := array_replace(v_ids, p_ids[v_place], tidegate_internal.dedup_link(
-      case when p_keys[v_place] is null then p_made[v_place] else p_scopes[v_place] end, v_stored[v_nth],
+      case when p_keys[v_place] is null then p_derived[v_place] else p_scopes[v_place] end, v_stored[v_nth],
       p_keys[v_place] is null, p_prints[v_place], p_ids[v_place], v_seen[v_nth], p_links
     ));
   end loop;

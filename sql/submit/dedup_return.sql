@@ -1,8 +1,8 @@
 -- dedup_return: Makes keys that were claimed for refused requests stand for what they stood for before, or nothing.
 --
--- A key that stood for a request before is the caller's, or made, and in `p_scopes` or `p_made`.
+-- A key that stood for a request before is the caller's, or derived, and in `p_scopes` or `p_derived`.
 create or replace function tidegate_internal.dedup_return(
-  p_scopes text[], p_keys text[], p_made text[], p_refused uuid[]
+  p_scopes text[], p_keys text[], p_derived text[], p_refused uuid[]
 )
   returns void language plpgsql as $$
 begin
@@ -17,7 +17,7 @@ begin
     union
     select d.scope, d.key, d.request_id
     from tidegate.dedup as d
-    where d.scope = any(p_made) and d.request_id = any(p_refused)
+    where d.scope = any(p_derived) and d.request_id = any(p_refused)
   ), returned as (
     update tidegate.dedup as d
     set

@@ -1,4 +1,4 @@
--- key_bucket: Under which key of its scope a made key is stored: the beginning of the time bucket, in UTC.
+-- key_bucket: Under which key of its scope a derived key is stored: the beginning of the time bucket, in UTC.
 --
 -- Without buckets always the same. Buckets are counted from 1970.
 create or replace function tidegate_internal.key_bucket(p_bucket interval, p_now timestamptz)

@@ -66,7 +66,7 @@ begin
     where t.kind = submit.kind and (select e.state from tidegate.gate as e where e.name = t.gate) = 'accepting'
       and submit.not_before is null and submit.admission = 'enforce' and submit.payload is not null
       and submit.same_key in ('compare', 'replay')
-      and (submit.idempotency_key is null and not t.makes_keys or length(submit.idempotency_key) between 1 and 255)
+      and (submit.idempotency_key is null and not t.derives_keys or length(submit.idempotency_key) between 1 and 255)
       and current_setting('transaction_isolation') = 'read committed'
       and current_setting('tidegate.config_changed', true) is distinct from 'on';
     exit plain when not found;
@@ -76,7 +76,7 @@ begin
       ) or exists (select from tidegate.gate as c where c.submitter = submit.submitter);
     end if;
     if idempotency_key is not null then
-      -- Read before the insert of the key assigns a transaction id: a transaction's first draw needs no announcement.
+      -- Read before the insert of the key assigns a transaction id: a transaction's first draw needs no registration.
       v_first := pg_current_xact_id_if_assigned() is null;
       if key_patience_ms is not null then
         v_timeout := current_setting('lock_timeout');
@@ -118,7 +118,7 @@ begin
             queue_position := tidegate_internal.entry_position(queue, v_last, v_now);
           end if;
           if v_first is not true and pg_current_xact_id_if_assigned() is not null then
-            perform tidegate_internal.announce_draw(queue, 1, v_last);
+            perform tidegate_internal.register_draw(queue, 1, v_last);
           end if;
           v_number := nextval('pgmq.q_QUEUE_msg_id_seq');
           exit entry when v_number > v_to;

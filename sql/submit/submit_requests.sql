@@ -5,13 +5,13 @@
 -- Replays are always answered. The gates let in all new requests or none; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.
 --
--- A request without a key has the one that its kind makes, if it makes any (see `made_keys`). Only requests that are
--- answered each by itself may be of several submitters, and only if none of these has a quota: its lock would keep the
--- others waiting. With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than
--- that (55P03).
+-- A request without a key has the one that its kind derives, if it derives any (see `derived_keys`). Only requests that
+-- are answered each by itself may be of several submitters, and only if none of these has a quota: its lock would keep
+-- the others waiting. With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer
+-- than that (55P03).
 --
--- The locks of quotas first, then those of made keys, then dedup keys (in key order), then numbers, then messages and
--- rows; the gate that closes comes last. A group's room is counted after the wait for keys, right before the draw.
+-- The locks of quotas first, then those of derived keys, then dedup keys (in key order), then numbers, then messages
+-- and rows; the gate that closes comes last. A group's room is counted after the wait for keys, right before the draw.
 -- Nothing waits after the numbers are drawn: they take room from others (see `enter_queue`). A submission that finds
 -- its queue empty wakes the workers when it commits.
 create or replace function tidegate_internal.submit_requests(
@@ -42,7 +42,7 @@ declare
   v_limit        bigint;
   v_keys         record;
   v_scopes       text[];
-  v_made         text[];
+  v_derived      text[];
   v_prints       bytea[];
   v_keyed        boolean := false;
   v_quotas       tidegate.admission;
@@ -105,12 +105,12 @@ begin
   if v_kind.key_mode <> 'caller' or coalesce(array_remove(p_keys, null) <> '{}', false) then
     v_keys := tidegate_internal.submission_keys(v_kind, p_payloads, p_submitters, p_keys, p_same_key);
     v_scopes := v_keys.scopes;
-    v_made := v_keys.made;
+    v_derived := v_keys.derived;
     v_prints := v_keys.prints;
     v_keyed := v_prints is not null;
   end if;
   if v_keyed then
-    v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_made, v_prints);
+    v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_derived, v_prints);
     if array_position(v_ids, null) is null then
       return query select * from tidegate_internal.submit_answers(p_kind, v_ids, null, p_each);
       return;
@@ -147,8 +147,8 @@ begin
     -- Requests that will be refused claim no key: it would have to be released.
     if v_quotas.room = 0 then
       v_fresh := (
-        select count(distinct coalesce(k.scope || ' ' || k.key, k.made, k.place::text))
-        from unnest(v_ids, v_scopes, p_keys, v_made) with ordinality as k(id, scope, key, made, place)
+        select count(distinct coalesce(k.scope || ' ' || k.key, k.derived, k.place::text))
+        from unnest(v_ids, v_scopes, p_keys, v_derived) with ordinality as k(id, scope, key, derived, place)
         where k.id is null
       );
     else
@@ -156,7 +156,7 @@ begin
         v_lock_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
       end if;
-      v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_made, v_prints, v_own, p_links);
+      v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_derived, v_prints, v_own, p_links);
       if p_key_patience_ms is not null then
         perform set_config('lock_timeout', v_lock_timeout, true);
       end if;
@@ -244,7 +244,7 @@ begin
   end if;
   if v_enters < v_fresh then
     if v_keyed then
-      perform tidegate_internal.dedup_return(v_scopes, p_keys, v_made, v_new[v_enters + 1:]);
+      perform tidegate_internal.dedup_return(v_scopes, p_keys, v_derived, v_new[v_enters + 1:]);
     end if;
     if not p_each then
       perform tidegate_internal.require_room_ever(v_kind, v_submitter, v_fresh);

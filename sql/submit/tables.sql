@@ -1,8 +1,8 @@
 -- Comments on the tables and types of this folder's subject.
 
 -- table dedup: Idempotency keys and the request each stands for; written by submit.
---   scope: That of key_scope, KIND:SUBMITTER or KIND:; for a made key with natural or proxy before it and HASH after.
---   key: The caller's idempotency key; for a made key its time bucket, or any time.
+--   scope: That of key_scope, KIND:SUBMITTER or KIND:; for a derived key natural or proxy, this, and HASH.
+--   key: The caller's idempotency key; for a derived key its time bucket, or any time.
 --   fingerprint: SHA-256 of the payload in canonical form; empty: the key stands for any payload.
 --   request_id: The request that the key stands for.
 --   first_seen: When that request was accepted.
@@ -29,7 +29,7 @@
 --   deadline: How long after its submission a request ends without a receipt.
 --   response_threshold: How many shares complete a request.
 --   set_paths: Where payloads have arrays whose order does not matter.
---   makes_keys: Whether the kind makes keys for requests without one, or refuses these.
+--   derives_keys: Whether the kind derives keys for requests without one, or refuses these.
 --   key_scope: Whose keys meet.
 --   dedup_window: How long a key stands for its request.
 --   has_breaker: Whether its sends have a breaker.

@@ -47,7 +47,7 @@ begin
   elsif v_draws.oldest >= v_before then
     v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_number), 0), v_last));
   end if;
-  -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the
+  -- Of a restored dump, the recorded id may be one of the future. A crash may lose the second `setval` alone, not the
   -- first.
   if v_draws.oldest > 0 and (v_draws.oldest >= v_before or v_before > greatest(v_next, v_draws.newest + 1)) then
     perform setval(v_xid, v_draws.newest + 1);

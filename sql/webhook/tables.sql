@@ -38,7 +38,7 @@
 --   state: pending, delivered (the receiver answered 2xx) or failed.
 --   attempt: Attempts begun since it was last made pending.
 --   due_at: When the next attempt may begin, or the lease of this one ends.
---   nonce: The lease token of the attempt under way; null: none is.
+--   lease_token: The lease token of the attempt under way; null: none is.
 --   last_status: The status of the last answer; null: there was none.
 --   last_error: The last error; null: none, or it was delivered.
 --   created_at: When the request ended.

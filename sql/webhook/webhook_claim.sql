@@ -9,7 +9,7 @@
 -- database is quarantined.
 create or replace function tidegate.webhook_claim(batch integer, unproven integer default null)
   returns table (
-    request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
+    request_id uuid, id uuid, lease_token bigint, url text, host_port text, allow_private boolean, secrets text[],
     attempt integer, claimed_at timestamptz, lease_ms integer, timeout_ms integer, kind text,
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz,
     executed text, resolution jsonb, event text, host_answers boolean, traceparent text, begins_trace boolean
@@ -25,7 +25,7 @@ declare
   v_unproven integer := unproven;
   v_limit   integer;
   v_lease   interval;
-  v_nonce   bigint := hashtextextended(gen_random_uuid()::text, 0);
+  v_token   bigint := hashtextextended(gen_random_uuid()::text, 0);
   v_taken   uuid[];
   v_claimed uuid[] := '{}';
 begin
@@ -70,7 +70,7 @@ begin
     v_limit := least(v_limit, case when v_answers then v_policy.per_host else least(v_unproven, 1) end - (
       -- The time is no condition for an index here (`coalesce`): else that of those that wait would serve the count.
       select count(*) from tidegate.webhook_delivery as d
-      where d.host_port = v_host and d.nonce is not null and coalesce(d.due_at > v_now, false)
+      where d.host_port = v_host and d.lease_token is not null and coalesce(d.due_at > v_now, false)
     ));
     continue when v_limit < 1;
     -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
@@ -91,7 +91,7 @@ begin
       update tidegate.webhook_delivery as d
       set
         state = case when j.refusal is null then 'pending' else 'failed' end,
-        attempt = d.attempt + (j.refusal is null)::integer, nonce = case when j.refusal is null then v_nonce end,
+        attempt = d.attempt + (j.refusal is null)::integer, lease_token = case when j.refusal is null then v_token end,
         due_at = v_now + v_lease, last_error = coalesce(j.refusal, d.last_error),
         finished_at = case when j.refusal is not null then v_now end
       from judged as j
@@ -107,7 +107,7 @@ begin
 
   return query
     select
-      d.request_id, d.id, v_nonce, d.url, d.host_port, t.allow_private, s.secrets, d.attempt, v_now,
+      d.request_id, d.id, v_token, d.url, d.host_port, t.allow_private, s.secrets, d.attempt, v_now,
       (extract(epoch from v_lease) * 1000)::integer, v_policy.timeout_ms, r.kind, r.req_status, r.response, r.error,
       r.finished_at, tidegate.executed(r), tidegate.resolution(r), d.event,
       exists (select from tidegate.webhook_answer as a where a.host_port = d.host_port and a.answers), r.traceparent,

@@ -9,7 +9,7 @@
 create or replace view tidegate.webhook_overview as
 with open_delivery as (
   -- Two scans, one for each partial index: delivered ones are never read.
-  select d.host_port, d.state, d.attempt, d.nonce is not null as under_way, d.created_at
+  select d.host_port, d.state, d.attempt, d.lease_token is not null as under_way, d.created_at
   from tidegate.webhook_delivery as d
   where d.state = 'pending'
   union all

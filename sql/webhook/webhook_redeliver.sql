@@ -11,8 +11,8 @@ begin
   select d.state into v_before
   from tidegate.webhook_delivery as d where d.request_id = webhook_redeliver.request_id for update;
   update tidegate.webhook_delivery as d
-  set state = 'pending', attempt = 0, nonce = null, due_at = tidegate.clock(), finished_at = null
-  where d.request_id = webhook_redeliver.request_id and (d.nonce is null or d.due_at <= tidegate.clock());
+  set state = 'pending', attempt = 0, lease_token = null, due_at = tidegate.clock(), finished_at = null
+  where d.request_id = webhook_redeliver.request_id and (d.lease_token is null or d.due_at <= tidegate.clock());
   return v_before;
 end;
 $$;

@@ -17,7 +17,7 @@ begin
   on conflict (request_id) do update
   set
     id = excluded.id, event = excluded.event, url = excluded.url, host_port = excluded.host_port, state = 'pending',
-    attempt = 0, due_at = excluded.due_at, nonce = null, last_status = null, last_error = null,
+    attempt = 0, due_at = excluded.due_at, lease_token = null, last_status = null, last_error = null,
     created_at = tidegate.clock(), finished_at = null;
 end;
 $$;

@@ -6,7 +6,7 @@
 -- `wait`, the receiver's Retry-After, up to the policy's cap. When the lease was lost, another deliverer has it and
 -- nothing changes.
 create or replace function tidegate.webhook_settle(
-  request_id uuid, nonce bigint, outcome text, status integer default null, error text default null,
+  request_id uuid, lease_token bigint, outcome text, status integer default null, error text default null,
   wait interval default null
 )
   returns text language plpgsql security definer as $$
@@ -24,7 +24,7 @@ begin
 
   update tidegate.webhook_delivery as d
   set
-    state = s.state, attempt = d.attempt - (webhook_settle.outcome = 'unsent')::integer, nonce = null,
+    state = s.state, attempt = d.attempt - (webhook_settle.outcome = 'unsent')::integer, lease_token = null,
     due_at = case webhook_settle.outcome
       when 'retry' then v_now + greatest(
         random() * tidegate_internal.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),
@@ -51,7 +51,7 @@ begin
     from tidegate.webhook_delivery as h
     where h.request_id = webhook_settle.request_id
   ) as s
-  where d.request_id = s.request_id and d.nonce = webhook_settle.nonce
+  where d.request_id = s.request_id and d.lease_token = webhook_settle.lease_token
   returning d.state, d.host_port into v_state, v_host;
   -- `webhook_claim` goes by whether a host answers, whatever.
   if v_state is not null and webhook_settle.outcome <> 'unsent' and not exists (

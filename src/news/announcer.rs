@@ -140,7 +140,7 @@ impl Subscriber for Announcer {
     }
 
     /// Payloads of other versions of this program are ignored.
-    fn heard(&self, payload: &str) {
+    fn on_notification(&self, payload: &str) {
         let now = Instant::now();
         self.0.add((), |pending| {
             if matches!(payload, ENDED | MOVED) {
@@ -153,5 +153,5 @@ impl Subscriber for Announcer {
     }
 
     /// Nodes ask again soon.
-    fn may_have_missed(&self) {}
+    fn on_reconnect(&self) {}
 }

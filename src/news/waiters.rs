@@ -295,7 +295,7 @@ impl Subscriber for Waiters {
         MOVED_CHANNEL
     }
 
-    fn heard(&self, payload: &str) {
+    fn on_notification(&self, payload: &str) {
         let (sort, ids) = payload.split_once(' ').unwrap_or_default();
         // Payloads of other versions of this program are ignored.
         if sort == ENDED || sort == MOVED {
@@ -306,7 +306,7 @@ impl Subscriber for Waiters {
         }
     }
 
-    fn may_have_missed(&self) {
+    fn on_reconnect(&self) {
         lock(&self.0.state).all_fresh = true;
         self.0.poll_soon.notify_one();
     }

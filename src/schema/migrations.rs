@@ -105,8 +105,8 @@ impl Migrations {
     /// The checks for `tidegate.schema_state`.
     pub(super) fn checks(&self) -> Value {
         let check = |(name, sql): &(&str, &str)| {
-            let says: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
-            json!({"name": format!("{}.{name}", self.schema), "says": says.join(" "), "query": sql})
+            let rule: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
+            json!({"name": format!("{}.{name}", self.schema), "rule": rule.join(" "), "query": sql})
         };
         self.checks.iter().map(check).collect()
     }

@@ -103,7 +103,7 @@ pub struct Invariant {
     /// Its name; its violation has the same one.
     pub name: String,
     /// The condition, as a sentence.
-    pub says: String,
+    pub rule: String,
     /// The query that shows its violations.
     pub query: String,
     /// Whether it can be checked for a [`Slice`]: such an invariant reads all requests or their history.
@@ -129,7 +129,7 @@ pub struct ConfigurationWarning {
     /// The row that it is about, such as `kind direct`.
     pub subject: String,
     /// A sentence with the figures.
-    pub says: String,
+    pub message: String,
 }
 
 /// A range of requests by id, and so by age.

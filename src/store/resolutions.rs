@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Stores what a search has found, a receipt, or the downstream's promise never to execute the request:
-    /// `tidegate.search_settle`. Of a response that cannot be stored, that it is there. Returns `resolved`, `noted` or
+    /// `tidegate.search_settle`. Of a response that cannot be stored, that it is there. Returns `resolved`, `recorded` or
     /// `dropped`.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub struct Delivery {
     /// The delivery's own id, the same at every attempt.
     pub id: Uuid,
     /// The token that its settle must present.
-    pub nonce: i64,
+    pub lease_token: i64,
     /// The callback URL.
     pub url: String,
     /// Host and port, as the allow-list has them.
@@ -119,7 +119,7 @@ impl Store {
     pub async fn webhook_settle(
         &self,
         request_id: RequestId,
-        nonce: i64,
+        lease_token: i64,
         attempted: &Attempted,
     ) -> Result<Option<String>> {
         let (outcome, status, error, wait) = match attempted {
@@ -129,7 +129,7 @@ impl Store {
             Attempted::Unsent => ("unsent", None, None, None),
         };
         run!(self, fetch_one query_scalar "webhook_settle"(
-            request_id.0, nonce, outcome, status.map(i32::from), error.map(|error| error.replace('\0', "")),
+            request_id.0, lease_token, outcome, status.map(i32::from), error.map(|error| error.replace('\0', "")),
             wait.map(milliseconds)
         ))
     }

@@ -250,7 +250,7 @@ async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str
         ))
         .await;
     session.rollback().await;
-    for rule in database.column("select ': ' || says from tidegate.invariant").await {
+    for rule in database.column("select ': ' || rule from tidegate.invariant").await {
         found.iter_mut().for_each(|finding| *finding = finding.replace(&rule, ""));
     }
     assert_eq!(found.len(), expected.len(), "{sql}: {found:#?}");

@@ -730,7 +730,7 @@ async fn only_an_admin_configures_and_every_role_reads_the_configuration() {
         }
         for inner in [
             "config_set_backoff('\"0s=1\"')",
-            "note_config_change('queue', 'tx', null, '{}', '{}')",
+            "write_config_change('queue', 'tx', null, '{}', '{}')",
             "set_actor('someone')",
         ] {
             let refusal = refused(&mut session, &format!("select tidegate_internal.{inner}")).await;

@@ -55,7 +55,7 @@ def test_a_search_after_the_end_finds_the_response(
     assert server.resolution(id) is None
     # The downstream took it, which does not say that it has executed it.
     searched(server, downstream, id).answer("receipt", reference=f"ref-{id}")
-    settles(worker, id, "receipt: noted")
+    settles(worker, id, "receipt: recorded")
     assert (server.request(id)["reference"], server.resolution(id)) == (f"ref-{id}", None)
     searched(server, downstream, id).answer("receipt", response={"cents": 5})
     settles(worker, id, "receipt: resolved")

@@ -95,7 +95,7 @@ What `tidegate doctor` checks; [doctor](maintenance.md#doctor) has what to do ab
 |---|---|
 ";
 
-const INVARIANTS_ROWS: &str = "select format('| `%s` | %s |', name, says) from tidegate.invariant";
+const INVARIANTS_ROWS: &str = "select format('| `%s` | %s |', name, rule) from tidegate.invariant";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lists_from_the_database_are_those_of_the_database() {

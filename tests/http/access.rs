@@ -333,13 +333,13 @@ async fn a_request_of_a_kind_with_shared_keys_is_polled_by_every_submitter_and_c
     let api = Api::of(&database).await;
     let (alice, bob) = (api.bearing(&alice), api.bearing(&bob));
     let first = alice.post_with_key("/v1/direct", "k", &json!(1)).await;
-    let twin = bob.post_with_key("/v1/direct", "k", &json!(1)).await;
-    assert_eq!(twin.header("idempotency-replayed"), "true");
-    assert_eq!(twin.body["job_id"], first.body["job_id"]);
+    let replayed = bob.post_with_key("/v1/direct", "k", &json!(1)).await;
+    assert_eq!(replayed.header("idempotency-replayed"), "true");
+    assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     let other = bob.post_with_key("/v1/direct", "k", &json!(2)).await;
     other.assert_problem(422, "idempotency_key_reused");
 
-    let path = twin.header("location").to_owned();
+    let path = replayed.header("location").to_owned();
     let id = path.rsplit('/').next().unwrap();
     for polled in [path.clone(), format!("/v1/direct?id={id}&id={id}")] {
         assert_eq!(bob.get(&polled).await.status, 202, "{polled}");

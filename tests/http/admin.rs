@@ -513,7 +513,7 @@ async fn a_day_of_a_kind_and_a_queue_is_shown_by_the_minute() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
     database.request_in("direct", "completed").await;
-    database.execute("select tidegate.fold_counts(); select tidegate.note_minutes()").await;
+    database.execute("select tidegate.fold_counts(); select tidegate.record_minutes()").await;
 
     let kind = api.get("/v1/admin/kinds/direct/history").await;
     assert_eq!(kind.status, 200, "{kind:?}");

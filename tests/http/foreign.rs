@@ -39,7 +39,7 @@ async fn put(State(node): State<Node>, call: Request) -> Response {
         return no(StatusCode::BAD_REQUEST, "too large");
     };
     let mut submission = Submission::new("payout", raw(&json!(String::from_utf8_lossy(&body))));
-    submission.idempotency_key = parts.headers.get("twin").map(|key| key.to_str().unwrap().to_owned());
+    submission.idempotency_key = parts.headers.get("key").map(|key| key.to_str().unwrap().to_owned());
     submission.submitter = caller.submitter().map(str::to_owned);
     match node.submit(submission).await {
         Ok(Submitted::Accepted(ticket)) => (StatusCode::CREATED, ticket.id.to_string()).into_response(),
@@ -110,9 +110,9 @@ async fn own_routes_have_their_own_errors_and_limits_and_v1_keeps_its_own() {
     let (database, tidegate) = payouts().await;
     let program = Program::start(&tidegate, NodeOptions::default()).await;
 
-    let (status, id) = program.post("/payouts", "7", &[("twin", "a")]).await;
+    let (status, id) = program.post("/payouts", "7", &[("key", "a")]).await;
     assert_eq!(status, 201);
-    assert_eq!(program.post("/payouts", "7", &[("twin", "a")]).await, (200, id.clone()));
+    assert_eq!(program.post("/payouts", "7", &[("key", "a")]).await, (200, id.clone()));
     assert_eq!(program.get(&format!("/payouts/{id}")).await, (200, "processing ".to_owned()));
     let missing = format!("/payouts/{}", uuid::Uuid::now_v7());
     assert_eq!(program.get(&missing).await, (404, "no: unknown".to_owned()));
@@ -153,18 +153,18 @@ async fn own_routes_take_places_of_the_node_and_wait_for_nothing_without_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_gate_refuses_new_requests_and_no_twins() {
+async fn a_closed_gate_refuses_new_requests_and_no_replays() {
     let (database, tidegate) = payouts().await;
     database.execute("update tidegate.gate set high_water = 1, low_water = 0 where queue = 'payout'").await;
     let program = Program::start(&tidegate, NodeOptions::default()).await;
-    assert_eq!(program.post("/payouts", "7", &[("twin", "a")]).await.0, 201);
+    assert_eq!(program.post("/payouts", "7", &[("key", "a")]).await.0, 201);
     for _ in 0..2 {
         let (status, why) = program.post("/payouts", "7", &[]).await;
         assert_eq!(status, 429);
         assert!(why.strip_prefix("no: ").unwrap().parse::<u64>().unwrap() >= 1, "{why}");
     }
-    assert_eq!(program.post("/payouts", "7", &[("twin", "a")]).await.0, 200);
-    assert_eq!(program.post("/payouts", "7", &[("twin", "b")]).await.0, 429);
+    assert_eq!(program.post("/payouts", "7", &[("key", "a")]).await.0, 200);
+    assert_eq!(program.post("/payouts", "7", &[("key", "b")]).await.0, 429);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,7 @@ async fn a_repeated_submission_of_what_may_have_been_executed_is_answered_with_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_keys_batches_and_groups_are_answered_alike() {
+async fn derived_keys_batches_and_groups_are_answered_alike() {
     for columns in [
         "key_mode = 'natural', key_paths = '{order}'",
         "key_mode = 'proxy'",

@@ -850,7 +850,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_full_queues_would_take_up_is_a_warning_and_no_violation() {
     let (database, mut session) = lived_in().await;
-    let warnings = "select subject || ': ' || says from tidegate.configuration_warning";
+    let warnings = "select subject || ': ' || message from tidegate.configuration_warning";
     // The limits of the example.
     session
         .execute(
@@ -982,7 +982,7 @@ async fn what_traffic_shows_of_a_kind_is_a_warning() {
     let database = TestDatabase::unlimited().await;
     database.stop_clock().await;
     let mut session = Session::open(&database).await;
-    let warnings = "select name || ': ' || says from tidegate.configuration_warning where subject = 'kind direct'";
+    let warnings = "select name || ': ' || message from tidegate.configuration_warning where subject = 'kind direct'";
     assert_eq!(session.texts(warnings).await, NOTHING);
 
     for (timeouts, calls, warns) in [(2, 2, false), (3, 3, true), (27, 30, true), (26, 30, false)] {

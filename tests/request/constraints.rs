@@ -166,15 +166,15 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ),
                 (
                     "set key_bucket = '1 hour'",
-                    "kind_key_bucket_is_a_positive_time_of_made_keys",
+                    "kind_key_bucket_is_a_positive_time_of_derived_keys",
                 ),
                 (
                     "set key_mode = 'required', key_bucket = '1 hour'",
-                    "kind_key_bucket_is_a_positive_time_of_made_keys",
+                    "kind_key_bucket_is_a_positive_time_of_derived_keys",
                 ),
                 (
                     "set key_mode = 'proxy', key_bucket = '0'",
-                    "kind_key_bucket_is_a_positive_time_of_made_keys",
+                    "kind_key_bucket_is_a_positive_time_of_derived_keys",
                 ),
                 (
                     "set key_mode = 'natural', key_paths = '{a..b}'",
@@ -469,7 +469,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             )],
         ),
         (
-            "webhook_delivery (request_id, id, url, host_port, state, finished_at, nonce)",
+            "webhook_delivery (request_id, id, url, host_port, state, finished_at, lease_token)",
             &[
                 (
                     "insert values (gen_random_uuid(), gen_random_uuid(), '', '', 'lost', now(), null)",

@@ -111,7 +111,7 @@ fn movements() -> Vec<Movement> {
             name: "cancel",
             call: "select count(*) filter (where outcome = 'cancelled') from tidegate.cancel('{id}')",
             moves: |_, status| matches!(status, "queued" | "processing").then_some("failure"),
-            // During a send, the row notes that it was requested.
+            // During a send, the row records that it was requested.
             aside: &["request\n"],
             ..HELD
         },

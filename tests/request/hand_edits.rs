@@ -168,8 +168,8 @@ async fn a_hand_edit_in_the_transaction_of_a_function_is_labelled_and_counted() 
 
 /// No session sets them for a function that relies on the triggers.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_sets_what_functions_announce_changes_nothing() {
-    for setting in ["announced", "counted"] {
+async fn a_session_that_sets_what_functions_declare_changes_nothing() {
+    for setting in ["declared", "counted"] {
         let database = TestDatabase::unlimited().await;
         database.execute("update tidegate.policy set base_ms = 0, jitter_ms = 0").await;
         let mut session = Session::open(&database).await;
@@ -206,14 +206,14 @@ async fn a_session_that_sets_what_functions_announce_changes_nothing() {
     }
 }
 
-/// One that forgets to announce a step would leave a wrong history.
+/// One that forgets to declare a step would leave a wrong history.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_update_that_may_skip_the_guard_names_the_previous_status() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     let updates = "select p.proname || ' ' || count(*)
          from pg_proc as p
-         cross join lateral regexp_split_to_table(p.prosrc, 'set_config\\(''tidegate.announced'', ') with ordinality as u(part, place)
+         cross join lateral regexp_split_to_table(p.prosrc, 'set_config\\(''tidegate.declared'', ') with ordinality as u(part, place)
          where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace) and u.part ~ '^pg_current_xact_id'
            and (u.part ~ '^[^;]*;[^;]*update tidegate\\.request as r\\s+set\\s[^;]*previous_status = r\\.req_status[^;]*;') = {named}
          group by p.proname order by 1";

@@ -136,7 +136,7 @@ const RECORDER: &str = "
     $$;
     create trigger record after insert or update on tidegate.request for each row execute function public.record()";
 
-/// Edits of columns that the history reads, and steps that are announced by hand.
+/// Edits of columns that the history reads, and steps that are declared by hand.
 const FORGERIES: [&str; 18] = [
     "req_status = 'receipt_received'",
     "req_status = (case req_status when 'processing' then 'tx_in_flight' when 'receipt_received' then 'failure'

@@ -107,7 +107,7 @@ async fn transitions_are_shown_by_minute_for_an_hour() {
     database.execute("select tidegate.fold_counts()").await;
     assert_eq!(database.column(&rates).await, [&["01:01:00 direct processing 1 0.2"], &later[..]].concat());
     move_clock(&database, &began, "24 hours 30 minutes").await;
-    database.execute("select tidegate.note_minutes()").await;
+    database.execute("select tidegate.record_minutes()").await;
     assert_eq!(database.number("select count(*) from tidegate.transition_minute").await, 1);
 }
 
@@ -122,7 +122,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     for _ in 0..4 {
         database.submit("direct").await;
     }
-    database.execute("select tidegate.note_minutes()").await;
+    database.execute("select tidegate.record_minutes()").await;
     database.answer_all().await;
     database.submit("direct").await;
     database.request_in("direct", "failure").await;
@@ -146,7 +146,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     assert_eq!(database.column(&queue).await, ["00:00:00 4 0"]);
 
     move_clock(&database, began, "65 seconds").await;
-    database.execute("select tidegate.note_minutes()").await;
+    database.execute("select tidegate.record_minutes()").await;
     let sends = "select sum(calls) from tidegate.call_sample where kind = 'direct' and stage = 'tx'";
     let sends = database.number(sends).await;
     let noted = database.column(&kind).await;
@@ -155,7 +155,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     // Again, when they are folded: the same, with the latencies; and no minute twice.
     for _ in 0..2 {
         database
-            .execute("select tidegate.fold_calls(); update tidegate.call_minute set calls = 0; select tidegate.note_minutes()")
+            .execute("select tidegate.fold_calls(); update tidegate.call_minute set calls = 0; select tidegate.record_minutes()")
             .await;
         let noted = database.column(&kind).await;
         assert!(noted[0].starts_with(&format!("00:00:00 4 1 0 0 {sends} 2 2 ")), "{noted:?}");
@@ -164,7 +164,7 @@ async fn a_day_of_ends_calls_and_depths_is_kept_by_the_minute() {
     }
 
     move_clock(&database, began, "24 hours 2 minutes").await;
-    database.execute("select tidegate.note_minutes()").await;
+    database.execute("select tidegate.record_minutes()").await;
     assert_eq!(database.column(&kind).await, Vec::<String>::new());
     assert_eq!(database.column(&queue).await, ["1 day 00:02:00 1 0"]);
 }

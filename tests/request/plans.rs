@@ -99,7 +99,7 @@ async fn run(session: &mut Session, rounds: Range<usize>) -> Vec<String> {
             "select expired from tidegate.expire_requests()".to_owned(),
             "select tidegate.expire_events()".to_owned(),
             "select tidegate.fold_counts()".to_owned(),
-            "select tidegate.note_minutes()".to_owned(),
+            "select tidegate.record_minutes()".to_owned(),
             "select tidegate.sweep_inbox()".to_owned(),
             "select tidegate.rescan_queue('tx')".to_owned(),
             "select examined from tidegate.recover(100)".to_owned(),

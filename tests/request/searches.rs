@@ -79,8 +79,8 @@ async fn what_a_search_finds_decides_about_the_key() {
     for (found, outcome, expected) in [
         ("'receipt', 'r', '7'", "resolved", "yes search r replayed"),
         ("'receipt', null, '7'", "resolved", "yes search replayed"),
-        ("'receipt', 'r'", "noted", "unknown attempts r replayed"),
-        ("'receipt'", "noted", "unknown attempts replayed"),
+        ("'receipt', 'r'", "recorded", "unknown attempts r replayed"),
+        ("'receipt'", "recorded", "unknown attempts replayed"),
         ("'answered'", "resolved", "yes search replayed"),
         ("'never'", "resolved", "no search accepted"),
     ] {

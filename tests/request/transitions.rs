@@ -117,7 +117,7 @@ async fn a_plain_update_moves_a_request_exactly_along_the_specified_edges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_announced_update_is_allowed_only_with_a_cause_listed_for_its_edge() {
+async fn a_declared_update_is_allowed_only_with_a_cause_listed_for_its_edge() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     place_all(&mut session).await;
@@ -139,13 +139,13 @@ async fn an_announced_update_is_allowed_only_with_a_cause_listed_for_its_edge() 
             for to in STATUSES.iter().filter(|to| *to != from) {
                 // To the guard, and past it if the trigger's condition lets it.
                 let in_full = format!(", previous_status = ''{from}'', {} = ''2001-01-01''", entered(to));
-                for announced in ["", in_full.as_str()] {
+                for declared in ["", in_full.as_str()] {
                     let allowed = column(
                         &mut session,
                         &format!(
                             "select cause from (values {}) as c(cause)
                              where pg_temp.attempt(format(
-                               'update tidegate.request set req_status = %L, transition_no = transition_no + 1, cause = %L{announced}
+                               'update tidegate.request set req_status = %L, transition_no = transition_no + 1, cause = %L{declared}
                                 where id = %L', '{to}', cause, '{}')) = 'ok'
                              order by cause collate \"C\"",
                             list.join(", "),
@@ -155,7 +155,7 @@ async fn an_announced_update_is_allowed_only_with_a_cause_listed_for_its_edge() 
                     .await;
                     let mut expected = causes(flow, from, to).to_vec();
                     expected.sort_unstable();
-                    assert_eq!(allowed, expected, "{flow}: {from} to {to}{announced}");
+                    assert_eq!(allowed, expected, "{flow}: {from} to {to}{declared}");
                 }
             }
         }
@@ -171,7 +171,7 @@ fn entered(status: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() {
+async fn a_step_that_is_declared_in_full_is_not_guarded_and_anything_less_is() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
     place_all(&mut session).await;
@@ -213,7 +213,7 @@ async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_announcement_without_a_cause_of_its_own_is_refused_by_its_stale_cause() {
+async fn a_declaration_without_a_cause_of_its_own_is_refused_by_its_stale_cause() {
     let database = TestDatabase::new().await;
     let id = database.submit("direct").await;
 
@@ -268,7 +268,7 @@ async fn an_entry_starts_only_where_its_flow_starts() {
     }
 }
 
-/// An entry that announces itself in full passes the guard's condition; its flow and its kind are looked at all the same.
+/// An entry that declares itself in full passes the guard's condition; its flow and its kind are looked at all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_entry_is_refused_with_all_of_its_statement() {
     let database = TestDatabase::new().await;
@@ -296,7 +296,7 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
     }
 }
 
-/// The guard passes what is announced in full; a status without its time is refused all the same.
+/// The guard passes what is declared in full; a status without its time is refused all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_without_its_time_is_refused() {
     let database = TestDatabase::new().await;

@@ -103,7 +103,7 @@ async fn duplicates_count_whichever_function_they_come_by() {
     database.execute(&call("submit('direct', '1', 'new')")).await;
     database.execute(&call("submit_group('direct', '{1,2}', '{a,new}')")).await;
     // The one key is refused three times, and found twice.
-    database.execute(&call("submit_group('direct', '{1,2,2,2}', '{a,twin,twin,twin}')")).await;
+    database.execute(&call("submit_group('direct', '{1,2,2,2}', '{a,same,same,same}')")).await;
     let all = all.replace("11", "14");
     assert_eq!(database.value(counted).await, all);
     // In a read-only transaction a duplicate is answered, and not counted.

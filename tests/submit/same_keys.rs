@@ -62,7 +62,7 @@ async fn a_key_that_decides_replays_whatever_the_payload_and_one_that_does_not_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_one_group_the_first_under_a_key_is_stored_and_a_made_key_decides_as_well() {
+async fn of_one_group_the_first_under_a_key_is_stored_and_a_derived_key_decides_as_well() {
     let database = TestDatabase::unlimited().await;
     let group =
         "select s.outcome from tidegate.submit_group('direct', '{1,2,3,4}', '{k,k,l,null}', same_key => 'replay') as s";
@@ -83,7 +83,7 @@ async fn of_one_group_the_first_under_a_key_is_stored_and_a_made_key_decides_as_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_twin_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_one_that_was_not_is_not() {
+async fn a_key_of_a_request_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_one_of_another_is_free() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let mut last = session.text(&decided("0")).await.replace("accepted", "replayed");
@@ -110,7 +110,7 @@ async fn a_twin_that_is_live_or_was_or_may_have_been_executed_is_replayed_and_on
             last = again.replace("accepted", "replayed");
         }
     }
-    // A twin is never refused, and a new one is.
+    // A replay is never refused, and a new request is.
     database.execute("select tidegate.gate_force('tx', 'too_many_requests')").await;
     assert_eq!(session.text(&decided("8")).await, last);
     // Its window has passed.
@@ -194,7 +194,7 @@ async fn a_shared_request_takes_room_of_its_first_submitters_quota_only() {
     assert_eq!(database.value(&submit("k", "bob")).await, "replayed");
     assert_eq!(database.value(&submit("l", "bob")).await, "accepted", "it has room for one");
     assert_eq!(database.value(&submit("m", "bob")).await, "refused");
-    assert_eq!(database.value(&submit("k", "bob")).await, "replayed", "a twin needs no room");
+    assert_eq!(database.value(&submit("k", "bob")).await, "replayed", "a replay needs no room");
     sound(&database).await;
 }
 
@@ -214,8 +214,8 @@ async fn a_program_registers_shared_keys_and_submits_under_keys_that_decide() {
         tidegate.submit("payout", &json!({ "n": payload })).key("k").key_decides().submitter(submitter)
     };
     let Submitted::Accepted(first) = submit(1, "ann").await.unwrap() else { panic!("it is new") };
-    let Submitted::Replayed(twin) = submit(2, "bob").await.unwrap() else { panic!("its key is known") };
-    assert_eq!(twin.id, first.id);
+    let Submitted::Replayed(replayed) = submit(2, "bob").await.unwrap() else { panic!("its key is known") };
+    assert_eq!(replayed.id, first.id);
     let mut transaction = database.pool.begin().await.unwrap();
     let within = submit(3, "eve").within(&mut transaction).await.unwrap();
     assert!(matches!(within, Submitted::Replayed(ticket) if ticket.id == first.id));

@@ -16,7 +16,7 @@ const URL: &str = "https://hooks.example.com/done";
 
 /// The actions of deliverers, callers and operators on webhooks, and of retention.
 const WEBHOOK_ACTS: &[&str] = &[
-    "select tidegate.webhook_settle(c.request_id, c.nonce, (array['delivered', 'refused', 'retry', 'unsent'])[1 + (random() * 3)::int])
+    "select tidegate.webhook_settle(c.request_id, c.lease_token, (array['delivered', 'refused', 'retry', 'unsent'])[1 + (random() * 3)::int])
      from tidegate.webhook_claim(5) as c",
     "select tidegate.webhook_claim(3)",
     "select tidegate.set_callback(ONE, 'https://hooks.example.com/done')",

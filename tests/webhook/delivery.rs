@@ -185,12 +185,12 @@ async fn a_settle_under_a_lost_lease_changes_nothing() {
     assert_eq!(holder.attempt, 2);
 
     let delivered = tidegate::internals::store::Attempted::Delivered { status: 200 };
-    let settle = |nonce| database.store.webhook_settle(id, nonce, &delivered);
-    assert_eq!(settle(late.nonce).await.unwrap(), None);
+    let settle = |lease_token| database.store.webhook_settle(id, lease_token, &delivered);
+    assert_eq!(settle(late.lease_token).await.unwrap(), None);
     assert_eq!(database.delivery(id, "state").await.unwrap(), "pending");
-    let settled = settle(holder.nonce).await.unwrap();
+    let settled = settle(holder.lease_token).await.unwrap();
     assert_eq!(settled.as_deref(), Some("delivered"));
-    assert_eq!(settle(holder.nonce).await.unwrap(), None, "once");
+    assert_eq!(settle(holder.lease_token).await.unwrap(), None, "once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +250,7 @@ async fn a_node_makes_no_more_than_its_own_share_at_once() {
     receiver.until(2).await;
     quiet().await;
     assert_eq!(receiver.count(), 2);
-    let held = "select count(*) from tidegate.webhook_delivery where nonce is not null";
+    let held = "select count(*) from tidegate.webhook_delivery where lease_token is not null";
     assert_eq!(database.value(held).await, "2", "nothing is held that is not under way");
     receiver.hold.send(false).unwrap();
     receiver.until(5).await;
@@ -284,7 +284,7 @@ async fn a_deliverer_that_may_not_wait_any_longer_gives_back_what_is_under_way()
     deliverer.stop().await;
 
     assert_eq!(database.delivery(id, "state").await.unwrap(), "pending");
-    assert_eq!(database.delivery(id, "nonce").await.unwrap(), "");
+    assert_eq!(database.delivery(id, "lease_token").await.unwrap(), "");
     receiver.hold.send(false).unwrap();
     let _next = Deliverer::of(&database);
     database.until_delivery_is(id, "delivered").await;
@@ -298,7 +298,7 @@ async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let id = database.ended_telling(&receiver.url()).await;
     let claimed = database.store.webhook_claim(1, 1).await.unwrap();
     let unsent = tidegate::internals::store::Attempted::Unsent;
-    let settled = database.store.webhook_settle(id, claimed[0].nonce, &unsent).await.unwrap();
+    let settled = database.store.webhook_settle(id, claimed[0].lease_token, &unsent).await.unwrap();
     assert_eq!(settled.as_deref(), Some("pending"));
 
     let again = database.store.webhook_claim(1, 1).await.unwrap();

@@ -113,7 +113,7 @@ async fn the_wait_between_attempts_is_random_up_to_a_bound_that_grows() {
         let mut waits = Vec::new();
         for _ in 0..20 {
             let settle = format!(
-                "update tidegate.webhook_delivery set nonce = 7, attempt = {attempt};
+                "update tidegate.webhook_delivery set lease_token = 7, attempt = {attempt};
                  select tidegate.webhook_settle('{id}', 7, 'retry')"
             );
             database.execute(&settle).await;

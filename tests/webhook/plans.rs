@@ -19,7 +19,7 @@ async fn fill(database: &TestDatabase) {
              select tidegate_internal.uuid_v7(), gen_random_uuid(), format('https://h%s.example.com/', n), format('h%s.example.com:443', n),
                clock_timestamp()
              from generate_series(1, 40) as n;
-             update tidegate.webhook_delivery set nonce = 1, due_at = clock_timestamp() + interval '1 hour'
+             update tidegate.webhook_delivery set lease_token = 1, due_at = clock_timestamp() + interval '1 hour'
              where request_id in (select request_id from tidegate.webhook_delivery
                                   where host_port = 'poison.example.org:443' and state = 'pending' limit 8);
              -- The claims' rows need requests.
@@ -34,7 +34,7 @@ async fn fill(database: &TestDatabase) {
 
 /// A claim, and its attempts given back.
 const SETTLED: &str =
-    "select tidegate.webhook_settle(c.request_id, c.nonce, 'unsent') from tidegate.webhook_claim(5) as c";
+    "select tidegate.webhook_settle(c.request_id, c.lease_token, 'unsent') from tidegate.webhook_claim(5) as c";
 
 /// A session keeps its plans.
 #[tokio::test(flavor = "multi_thread")]
@@ -70,10 +70,10 @@ async fn a_claim_steps_over_a_hosts_backlog_by_index() {
         assert!(call != SETTLED || read.rows_by_index < 500, "{call}: {read:?}");
     }
     let claimed = database
-        .column("select host_port from tidegate.webhook_delivery where nonce is not null and host_port like 'h%'")
+        .column("select host_port from tidegate.webhook_delivery where lease_token is not null and host_port like 'h%'")
         .await;
     assert_eq!(claimed.len(), 40);
     let poisoned =
-        "select count(*) from tidegate.webhook_delivery where nonce is not null and host_port like 'poison%'";
+        "select count(*) from tidegate.webhook_delivery where lease_token is not null and host_port like 'poison%'";
     assert_eq!(database.number(poisoned).await, 8);
 }

@@ -53,12 +53,12 @@ async fn a_resolution_takes_the_place_of_an_end_that_was_not_delivered() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     let id = lost(&database, &receiver).await;
-    let claim = "select request_id || ' ' || nonce from tidegate.webhook_claim(1)";
+    let claim = "select request_id || ' ' || lease_token from tidegate.webhook_claim(1)";
     let claimed = database.value(claim).await;
-    let nonce = claimed.split_once(' ').unwrap().1;
+    let lease_token = claimed.split_once(' ').unwrap().1;
     database.execute(&format!("select tidegate.resolve('{id}', 'no')")).await;
     // Its deliverer has lost the lease.
-    let settled = format!("select tidegate.webhook_settle('{id}', {nonce}, 'delivered', 204)");
+    let settled = format!("select tidegate.webhook_settle('{id}', {lease_token}, 'delivered', 204)");
     assert_eq!(database.text(&settled).await, None);
 
     let _deliverer = Deliverer::of(&database);

@@ -159,20 +159,20 @@ impl Subscriber for Gates {
         GATE_CHANNEL
     }
 
-    fn heard(&self, payload: &str) {
+    fn on_notification(&self, payload: &str) {
         let notification = serde_json::from_str(payload).ok();
         let Some((gate, notification)) = notification.and_then(|n: Notification| Some((n.gate()?, n))) else {
             tracing::debug!(payload, "invalid notification of a gate");
             return;
         };
-        if !lock(&self.0.copy).heard(&gate, &notification, Instant::now()) {
+        if !lock(&self.0.copy).on_notification(&gate, &notification, Instant::now()) {
             tracing::debug!(gate, "notification of a gate that was not read yet");
         }
         // A reading adds the figures that a notification lacks: the hold of an operator, the drain rate.
         self.0.read_now.notify_one();
     }
 
-    fn may_have_missed(&self) {
+    fn on_reconnect(&self) {
         self.0.read_now.notify_one();
     }
 }

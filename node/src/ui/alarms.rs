@@ -124,7 +124,7 @@ fn of_the_database(look: &Look) -> Vec<Alarm> {
         alarms.push(Alarm::light(sentence, format!("select pg_terminate_backend({})", holder.pid), "/ui/doctor"));
     }
     for warning in &rest.warnings {
-        let sentence = format!("{}: {}", warning.subject, warning.says);
+        let sentence = format!("{}: {}", warning.subject, warning.message);
         alarms.push(Alarm::light(sentence, "tidegate config get", "/ui/settings"));
     }
     alarms

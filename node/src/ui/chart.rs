@@ -55,7 +55,7 @@ pub(super) fn lines(
         figure.card {
             h3 { (title) }
             @if is_empty {
-                p.soft { "No figures yet: they are noted by the minute." }
+                p.soft { "No figures yet: they are recorded by the minute." }
             } @else {
                 svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label={ (title) ": " (summary(&steps, lines, &format)) } {
                     line.axis x1=(LEFT) x2=(WIDTH) y1=(BOTTOM) y2=(BOTTOM) {}

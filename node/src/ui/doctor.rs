@@ -94,12 +94,12 @@ fn found(findings: &Findings, at: DateTime<Utc>) -> Markup {
         @for (invariant, violation) in findings.broken() {
             div.note.bad {
                 strong { (invariant.name) ": " (count(violation.violations)) } br;
-                "Rule: " (invariant.says) br;
+                "Rule: " (invariant.rule) br;
                 "Violated by " (violation.samples.join(", "))
                 details { summary { "The query of all violations" } pre { (invariant.query) } }
             }
         }
-        @for warning in &findings.warnings { p.note.warn { (warning.subject) ": " (warning.says) } }
+        @for warning in &findings.warnings { p.note.warn { (warning.subject) ": " (warning.message) } }
     }
 }
 

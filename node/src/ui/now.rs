@@ -168,7 +168,7 @@ fn charts(look: &Look) -> Markup {
             }
         }
         @if rest.of_queues.is_empty() && rest.of_kinds.is_empty() {
-            p.note { "No figures yet: a node or a worker notes them by the minute." }
+            p.note { "No figures yet: a node or a worker records them by the minute." }
         }
     }
 }

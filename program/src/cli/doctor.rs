@@ -61,7 +61,7 @@ impl Doctor {
 fn print(findings: &Findings) {
     for (invariant, found) in findings.broken() {
         outln!("{}: {}", invariant.name, found.violations);
-        outln!("  rule: {}", invariant.says);
+        outln!("  rule: {}", invariant.rule);
         outln!("  violated by: {}", found.samples.join(", "));
         outln!("  query of all violations:");
         for line in invariant.query.lines() {
@@ -71,7 +71,7 @@ fn print(findings: &Findings) {
     }
     for warning in &findings.warnings {
         outln!("warning: {}: {}", warning.name, warning.subject);
-        outln!("  {}\n", warning.says);
+        outln!("  {}\n", warning.message);
     }
     let (checked, seconds) = (findings.checked(), findings.took().as_secs_f64());
     match findings.broken().count() {

@@ -47,7 +47,7 @@ impl History {
         }
         if kind.is_empty() && queue.is_empty() {
             outln!(
-                "nothing is known of a kind or queue \"{name}\" in that time; maintenance notes each minute when it is over"
+                "nothing is known of a kind or queue \"{name}\" in that time; maintenance records each minute when it is over"
             );
         }
         if !kind.is_empty() {

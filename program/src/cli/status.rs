@@ -136,7 +136,7 @@ async fn overview(connected: &Connected, begin: impl FnOnce()) -> anyhow::Result
         outln!("{}\n", closed.join("\n"));
     }
     for warning in &warnings {
-        outln!("{}: {}\n", warning.subject, warning.says);
+        outln!("{}: {}\n", warning.subject, warning.message);
     }
     let requests = requests.into_iter().map(|count| [count.kind, count.status, count.requests.to_string()]);
     outln!("{}\n", table("kind  status  requests", requests));

@@ -37,7 +37,7 @@ pub struct Config {
     pub keys: Keys,
     /// Which callers' requests are compared.
     #[serde(default)]
-    pub twins: Twins,
+    pub duplicates: Duplicates,
     /// Where callers find the public key.
     #[serde(default)]
     pub keyurl: KeyUrl,
@@ -162,7 +162,7 @@ pub enum Keys {
 /// Which callers' requests are compared with a submission, so that two that are the same are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Twins {
+pub enum Duplicates {
     /// All.
     #[default]
     Shared,

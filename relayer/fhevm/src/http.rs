@@ -35,7 +35,7 @@ use tracing::Level;
 pub use self::keys::credential;
 use self::{answer::Answer, health::Dependencies, keyurl::KeyUrl};
 use crate::{
-    config::{Config, Twins},
+    config::{Config, Duplicates},
     labels::{Label, Refusal},
     request::Family,
 };
@@ -53,7 +53,7 @@ pub struct Relayer(Arc<Inner>);
 struct Inner {
     node: Node,
     host_chains: HashSet<u64>,
-    twins: Twins,
+    duplicates: Duplicates,
     key_url: KeyUrl,
     dependencies: Dependencies,
     /// The API's document, as text.
@@ -65,7 +65,7 @@ impl Relayer {
     pub async fn new(node: Node, store: &Store, config: &Config) -> Self {
         Self(Arc::new(Inner {
             host_chains: config.host_chains.iter().map(|chain| chain.chain_id).collect(),
-            twins: config.twins,
+            duplicates: config.duplicates,
             key_url: KeyUrl::new(store, &config.keyurl),
             dependencies: Dependencies::new(store.clone(), &config.gateway).await,
             // A configuration has at least one.

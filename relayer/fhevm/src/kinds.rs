@@ -35,7 +35,7 @@ impl Kind {
         ]
     }
 
-    /// A kind whose requests take so many seconds from the send to the response, and stand for their twins for so many
+    /// A kind whose requests take so many seconds from the send to the response, and stand for their duplicates for so many
     /// days.
     fn new(family: Family, readiness_queue: Option<&'static str>, processing: u32, window: u32) -> Self {
         let mut settings = vec![

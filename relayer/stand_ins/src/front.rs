@@ -16,7 +16,7 @@ use url::Url;
 const BODY_MAX: usize = 2 << 20;
 
 /// Forwards calls in turn, until it is dropped. A call that a node does not answer goes to the next one: the relayer finds
-/// the twin of a request that it has taken already.
+/// the duplicate of a request that it has taken already.
 #[derive(Debug)]
 pub struct Front {
     url: Url,

@@ -52,11 +52,11 @@ async fn calls_need_a_key_where_keys_are_required() {
 }
 
 #[tokio::test]
-async fn s3_twins_of_other_keys_are_one_job_unless_they_are_kept_apart() {
+async fn s3_duplicates_of_other_keys_are_one_job_unless_they_are_kept_apart() {
     let database = database().await;
     let keys = [key(&database, "a", Scope::Submit).await, key(&database, "b", Scope::Submit).await];
-    for (twins, are_one) in [("shared", true), ("per_key", false)] {
-        let lines = format!("keys = \"required\"\ntwins = \"{twins}\"");
+    for (duplicates, are_one) in [("shared", true), ("per_key", false)] {
+        let lines = format!("keys = \"required\"\nduplicates = \"{duplicates}\"");
         let node = Node::start_with(&database, &lines).await;
         for family in Family::ALL {
             let mut jobs = Vec::new();
@@ -65,7 +65,7 @@ async fn s3_twins_of_other_keys_are_one_job_unless_they_are_kept_apart() {
                 let call = call.json(&body(family)).header("x-api-key", key);
                 jobs.push(answer("POST", family.path(), call).await.job());
             }
-            assert_eq!(jobs[0] == jobs[1], are_one, "{twins} {family:?}");
+            assert_eq!(jobs[0] == jobs[1], are_one, "{duplicates} {family:?}");
         }
     }
 }

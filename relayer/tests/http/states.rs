@@ -287,7 +287,7 @@ async fn a_closed_gate_refuses_new_requests_until_it_opens() {
     assert!(message.starts_with("Server is experiencing high processing load: "), "{message}");
     assert_eq!(refused.body["requestId"], json!(null));
 
-    // A twin is never refused, and neither is a poll.
+    // A duplicate is never refused, and neither is a poll.
     assert_eq!(node.post(InputProof, &body(InputProof)).await.job(), job);
     assert_eq!(node.poll(InputProof, &job).await.status, 202);
 

@@ -94,10 +94,10 @@ impl GateCopy {
     }
 
     /// Takes over a notification; returns whether there is such a gate.
-    pub(super) fn heard(&mut self, gate: &str, notification: &Notification, now: Instant) -> bool {
+    pub(super) fn on_notification(&mut self, gate: &str, notification: &Notification, now: Instant) -> bool {
         let place = self.places.by_name.get(gate);
         let known = place.and_then(|place| self.gates.get_mut(*place));
-        known.map(|known| known.heard(notification, now)).is_some()
+        known.map(|known| known.on_notification(notification, now)).is_some()
     }
 
     /// How old it is; `None` before the first reading.
@@ -152,11 +152,11 @@ impl GateCopy {
         let on_the_way = || self.places.of_submission(kind, submitter);
         // A single request may be refused by a gate whose notification is still under way: the first, if there is no
         // quota. A batch may be refused by an open gate that has no room for all of it.
-        let unheard = count == 1
+        let not_yet_notified = count == 1
             && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].gate.queue.is_none());
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
-            if closed(known) || (unheard && nth == 0) {
+            if closed(known) || (not_yet_notified && nth == 0) {
                 later = later.max(known.turn(now, opens_in.as_secs_f64(), count));
             }
         }

@@ -143,7 +143,7 @@ impl KnownGate {
     }
 
     /// Takes over a notification of a flip, unless a newer one came before.
-    pub(super) fn heard(&mut self, notification: &Notification, now: Instant) {
+    pub(super) fn on_notification(&mut self, notification: &Notification, now: Instant) {
         if notification.epoch > self.gate.epoch {
             self.gate.accepting = notification.signal == Signal::AcceptingRequests;
             self.gate.depth = notification.depth.into();

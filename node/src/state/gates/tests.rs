@@ -154,14 +154,14 @@ async fn a_notification_flips_the_gate_at_once_and_a_reading_follows_soon() {
     let script = Script::of([Some(vec![open(4)]), Some(vec![closed(5)])]);
     let gates = reading(&script).await;
 
-    gates.heard(&notification(CLOSES, 5));
+    gates.on_notification(&notification(CLOSES, 5));
 
     assert!(refuses(&gates));
     assert_eq!(script.begun(), 1);
     pass(PAUSE).await;
     assert_eq!(script.begun(), 2);
     assert!(refuses(&gates));
-    gates.heard(&notification(OPENS, 6));
+    gates.on_notification(&notification(OPENS, 6));
     assert!(!refuses(&gates));
 }
 
@@ -172,7 +172,7 @@ async fn notifications_that_come_late_or_twice_change_nothing() {
     script.let_one_go().await;
 
     for epoch in [-1, 0, 4, 5] {
-        gates.heard(&notification(OPENS, epoch));
+        gates.on_notification(&notification(OPENS, epoch));
         assert!(refuses(&gates), "{epoch}");
     }
 }
@@ -186,7 +186,7 @@ async fn a_reading_that_was_under_way_during_a_notification_counts_if_its_epoch_
         pass(READ_EVERY).await;
         assert_eq!(script.begun(), 2);
 
-        gates.heard(&notification(CLOSES, 5));
+        gates.on_notification(&notification(CLOSES, 5));
         script.let_one_go().await;
 
         assert_eq!(refuses(&gates), refused, "{read_epoch}");
@@ -197,11 +197,11 @@ async fn a_reading_that_was_under_way_during_a_notification_counts_if_its_epoch_
 async fn a_reading_that_began_after_a_notification_counts_whatever_its_epoch() {
     // The notification is forged.
     let gates = copy_of(open(4)).await;
-    gates.heard(&notification(CLOSES, i64::MAX));
+    gates.on_notification(&notification(CLOSES, i64::MAX));
     assert!(refuses(&gates));
     pass(PAUSE).await;
     assert!(!refuses(&gates));
-    gates.heard(&notification(CLOSES, 5));
+    gates.on_notification(&notification(CLOSES, 5));
     assert!(refuses(&gates));
 }
 
@@ -212,7 +212,7 @@ async fn a_database_that_was_restored_goes_back_and_its_nodes_with_it() {
     assert!(refuses(&gates));
     pass(READ_EVERY).await;
     assert!(!refuses(&gates));
-    gates.heard(&notification(CLOSES, 4));
+    gates.on_notification(&notification(CLOSES, 4));
     assert!(refuses(&gates));
 }
 
@@ -232,7 +232,7 @@ async fn an_invalid_notification_is_ignored() {
         r#"{"signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
         r#"{"queue":"unknown","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
     ] {
-        gates.heard(payload);
+        gates.on_notification(payload);
         assert!(!refuses(&gates), "{payload}");
     }
 }
@@ -241,7 +241,7 @@ async fn an_invalid_notification_is_ignored() {
 async fn a_connection_that_was_made_again_has_the_gates_read() {
     let script = Script::of([Some(vec![open(0)]), Some(vec![closed(1)])]);
     let gates = reading(&script).await;
-    gates.may_have_missed();
+    gates.on_reconnect();
     pass(PAUSE).await;
     assert!(refuses(&gates));
 }
@@ -250,7 +250,7 @@ async fn a_connection_that_was_made_again_has_the_gates_read() {
 async fn a_notification_during_a_reading_starts_another_one() {
     let script = Script::held([Some(vec![open(0)])]);
     let gates = reading(&script).await;
-    gates.may_have_missed();
+    gates.on_reconnect();
     script.let_one_go().await;
     pass(PAUSE).await;
     assert_eq!(script.begun(), 2);
@@ -261,7 +261,7 @@ async fn under_many_notifications_the_gates_are_read_ten_times_a_second_at_most(
     let script = Script::of([Some(vec![open(0)])]);
     let gates = reading(&script).await;
     for _ in 0..100 {
-        gates.heard(&notification(CLOSES, 1));
+        gates.on_notification(&notification(CLOSES, 1));
         pass(Duration::from_millis(10)).await;
     }
     assert!(script.begun() <= 52, "{}", script.begun());
@@ -279,7 +279,7 @@ async fn without_a_reading_the_copy_refuses_for_six_seconds_and_then_admits() {
 
     assert!(!refuses(&gates));
     // A notification alone does not make the copy young.
-    gates.heard(&notification(CLOSES, 9));
+    gates.on_notification(&notification(CLOSES, 9));
     assert!(!refuses(&gates));
     assert_eq!(gates.of_submission("direct", None, true), None);
 }

@@ -27,7 +27,7 @@ fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
 fn a_short_file_is_enough() {
     let config = load(GATEWAY, &[]).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((config.gateway.poll_ms, config.gateway.range), (2000, 1000));
-    assert_eq!((config.keys, config.twins), (Keys::Off, Twins::Shared));
+    assert_eq!((config.keys, config.duplicates), (Keys::Off, Duplicates::Shared));
     assert!(config.serves(31337) && !config.serves(5));
 }
 

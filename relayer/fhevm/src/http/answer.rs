@@ -24,7 +24,7 @@ use crate::{
 /// An answer to a submission or a poll.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The submission is stored, or its twin is.
+    /// The submission is stored, or its duplicate is.
     Accepted {
         /// The request.
         job: RequestId,

@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use super::{AWAY, PATIENCE, Relayer, answer::Answer, body, keys::Refused};
 use crate::{
-    config::Twins,
+    config::Duplicates,
     fingerprint::fingerprint,
     labels::{Label, Refusal},
     request::{Family, Payload, chain_of},
 };
 
-/// Submits a request, unless its twin goes on or has a result.
+/// Submits a request, unless its duplicate goes on or has a result.
 pub(super) async fn submit(relayer: Relayer, family: Family, request: Request) -> Answer {
     let (call, body) = request.into_parts();
     let submitter = relayer.caller(&call).await;
@@ -59,9 +59,9 @@ impl Relayer {
     }
 
     async fn submit(&self, family: Family, payload: &Payload, submitter: Option<String>) -> Answer {
-        let by_submitter = match self.0.twins {
-            Twins::Shared => None,
-            Twins::PerKey => submitter.as_deref(),
+        let by_submitter = match self.0.duplicates {
+            Duplicates::Shared => None,
+            Duplicates::PerKey => submitter.as_deref(),
         };
         let Ok(text) = JsonText::of(payload) else {
             return Label::InternalServerError.into();
@@ -82,7 +82,7 @@ impl Relayer {
         match submitted {
             Ok(Ok(Submitted::Accepted(ticket) | Submitted::Replayed(ticket))) => {
                 let mut eta = ticket.eta;
-                // A twin that goes on: those of a group come without a time.
+                // A duplicate that goes on: those of a group come without a time.
                 if eta.is_none() && !ticket.status.is_terminal() {
                     let outlook = timeout(PATIENCE, self.0.node.outlook(ticket.id)).await;
                     eta = outlook.ok().and_then(Result::ok).flatten().and_then(|outlook| outlook.eta);

@@ -106,8 +106,8 @@ fn what_the_gate_does_not_rely_on() {
     }
 }
 
-/// Only `recover` relies on the lock R, and on keys of announcements that no other one of the transaction has: between two
-/// announcements of submissions is a draw.
+/// Only `recover` relies on the lock R, and on keys of registrations that no other one of the transaction has: between two
+/// registrations of submissions is a draw.
 #[test]
 fn what_only_recover_relies_on() {
     for bug in [Bug::Unlocked, Bug::SameKey] {
@@ -133,11 +133,11 @@ fn with(left: Left, scene: Scene) -> Scene {
 #[test]
 fn draws_without_a_registration_are_found() {
     let few = || with(left(1, 1, 2, 0), several());
-    finds_bug(Bug::PromisedUnannounced, few());
-    finds_bug(Bug::SeveralUnannounced, few());
+    finds_bug(Bug::PromisedUnregistered, few());
+    finds_bug(Bug::SeveralUnregistered, few());
     finds_bug(Bug::RegisteredLate, few());
     finds_bug(Bug::ReleasedEarly, few());
-    finds_bug(Bug::SecondUnannounced, with(left(2, 1, 2, 0), intake()));
+    finds_bug(Bug::SecondUnregistered, with(left(2, 1, 2, 0), intake()));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_restored_offset_that_is_newer_than_the_messages_is_found() {
 
 #[test]
 fn a_recover_that_does_not_tell_the_gate_is_found() {
-    for bug in [Bug::RevivedUnannounced, Bug::RevivedUnlowered, Bug::LoweredAfterCommit, Bug::Unlocked] {
+    for bug in [Bug::RevivedUnregistered, Bug::RevivedUnlowered, Bug::LoweredAfterCommit, Bug::Unlocked] {
         finds_bug(bug, with(left(2, 0, 1, 1), revived()));
     }
     finds_bug(Bug::SameKey, with(left(1, 0, 1, 2), revived()));

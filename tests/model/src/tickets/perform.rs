@@ -27,25 +27,25 @@ impl Scene {
 
     /// Registers a session for this many numbers, as far as its locks do not stand for them.
     fn register(&self, session: &mut Session, seen: u8, want: Want) {
-        let silent = (self.has(Bug::PromisedUnannounced) && !want.enforce)
-            || (self.has(Bug::SecondUnannounced) && session.written)
-            || (self.has(Bug::SeveralUnannounced) && want.count > 1);
+        let silent = (self.has(Bug::PromisedUnregistered) && !want.enforce)
+            || (self.has(Bug::SecondUnregistered) && session.written)
+            || (self.has(Bug::SeveralUnregistered) && want.count > 1);
         if !silent && (session.written || want.count > 1) {
             let lock = i8::from(!session.written);
-            self.announce(session, seen, lock, want.count);
+            self.register(session, seen, lock, want.count);
         }
         session.lock = true;
     }
 
-    /// Announces what goes beyond what the transaction has announced and not used. Of a transaction that has not written,
+    /// Registers what goes beyond what the transaction has registered and not used. Of a transaction that has not written,
     /// all earlier numbers are void.
-    fn announce(&self, session: &mut Session, seen: u8, lock: i8, count: i8) {
-        let (announced, used) = if session.written { session.announced } else { (lock, 0) };
-        let need = used + count - announced;
+    fn register(&self, session: &mut Session, seen: u8, lock: i8, count: i8) {
+        let (registered, used) = if session.written { session.registered } else { (lock, 0) };
+        let need = used + count - registered;
         let more = if need <= 0 {
             0
         } else if self.has(Bug::SameKey) {
-            need.max(announced)
+            need.max(registered)
         } else {
             let held: i8 = session.keys.iter().flatten().map(|(count, _)| count).sum();
             need + held
@@ -53,7 +53,7 @@ impl Scene {
         if more > 0 {
             session.lock_key((more, seen));
         }
-        session.announced = (announced + more, used + count);
+        session.registered = (registered + more, used + count);
     }
 
     fn insert(&self, state: &mut State, place: usize, want: Want, offset: i8, drawn: Numbers) {
@@ -80,14 +80,14 @@ impl Scene {
         session
     }
 
-    fn announce_revival(&self, state: &mut State, place: usize, number: u8) {
+    fn register_revival(&self, state: &mut State, place: usize, number: u8) {
         state.left.revivals -= 1;
         let last = state.last;
         let session = Self::begin(state, place);
-        if !self.has(Bug::RevivedUnannounced) {
-            self.announce(session, last, 0, 1);
+        if !self.has(Bug::RevivedUnregistered) {
+            self.register(session, last, 0, 1);
         }
-        session.phase = Phase::Announced(number);
+        session.phase = Phase::Registered(number);
     }
 
     /// From now on a submission that reads the offset knows of this message.
@@ -103,7 +103,7 @@ impl Scene {
     /// Whether the next step towards a message put back lowers the offset, under R.
     pub(super) fn lowers_next(&self, phase: Phase) -> bool {
         match phase {
-            Phase::Announced(_) => !self.is(Variant::InsertedThenLowered) && !self.has(Bug::LoweredAfterCommit),
+            Phase::Registered(_) => !self.is(Variant::InsertedThenLowered) && !self.has(Bug::LoweredAfterCommit),
             Phase::Inserted(_) => self.is(Variant::InsertedThenLowered),
             Phase::Ended { lower } => lower,
             _ => false,
@@ -114,8 +114,8 @@ impl Scene {
         let phase = state.sessions[place].phase;
         let lowers = self.lowers_next(phase);
         let (number, after) = match phase {
-            Phase::Announced(number) if lowers => (number, Phase::Lowered(number)),
-            Phase::Announced(number) => (number, Phase::Inserted(number)),
+            Phase::Registered(number) if lowers => (number, Phase::Lowered(number)),
+            Phase::Registered(number) => (number, Phase::Inserted(number)),
             Phase::Lowered(number) | Phase::Inserted(number) => (number, Phase::Between),
             _ => return,
         };
@@ -242,7 +242,7 @@ impl Scene {
                 session.deleted |= bit(number);
                 session.written = true;
             }
-            Step::Announce(place, number) => self.announce_revival(state, place, number),
+            Step::Register(place, number) => self.register_revival(state, place, number),
             Step::Revive(place) => self.revive(state, place),
             Step::Refresh(place) => self.refresh(state, place),
             Step::Commit(place) => self.commit(state, place),

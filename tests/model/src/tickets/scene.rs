@@ -16,12 +16,12 @@ pub(super) enum Reading {
 /// A way in which the gate could be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
-    /// A draw with admission `accepted` announces nothing.
-    PromisedUnannounced,
-    /// A transaction that has written announces nothing for its next draw.
-    SecondUnannounced,
-    /// A draw of several numbers announces nothing.
-    SeveralUnannounced,
+    /// A draw with admission `accepted` registers nothing.
+    PromisedUnregistered,
+    /// A transaction that has written registers nothing for its next draw.
+    SecondUnregistered,
+    /// A draw of several numbers registers nothing.
+    SeveralUnregistered,
     /// A transaction registers after it has drawn.
     RegisteredLate,
     /// A transaction refreshes between its draw and its insert.
@@ -38,15 +38,15 @@ pub(super) enum Bug {
     PromisedAboveOffset,
     /// A lock is released before the transaction's changes are visible.
     ReleasedEarly,
-    /// `recover` announces nothing.
-    RevivedUnannounced,
+    /// `recover` registers nothing.
+    RevivedUnregistered,
     /// `recover` lowers nothing.
     RevivedUnlowered,
     /// `recover` lowers the offset after its commit.
     LoweredAfterCommit,
     /// A refresh does not take the lock R.
     Unlocked,
-    /// A second announcement of one transaction may be under the key of the first.
+    /// A second registration of one transaction may be under the key of the first.
     SameKey,
 }
 

@@ -42,8 +42,8 @@ pub(super) enum Phase {
     Looked { want: Want, offset: i8, seen: u8 },
     /// It has registered, and draws.
     Draws { want: Want, offset: i8, seen: u8, drawn: Numbers },
-    /// It has announced that it puts back a message.
-    Announced(u8),
+    /// It has registered that it puts back a message.
+    Registered(u8),
     /// It has lowered the offset for that message.
     Lowered(u8),
     /// It has inserted that message, and the offset is still to be lowered.
@@ -64,7 +64,7 @@ pub(super) struct Refresh {
     pub(super) live: Numbers,
 }
 
-/// An advisory lock: how many numbers it announces, and the last number at that time. A transaction that takes one key
+/// An advisory lock: how many numbers it registers, and the last number at that time. A transaction that takes one key
 /// twice holds it once.
 pub(super) type Key = (i8, u8);
 
@@ -81,8 +81,8 @@ pub(super) struct Session {
     pub(super) lock: bool,
     /// Its advisory locks, sorted.
     pub(super) keys: [Option<Key>; 4],
-    /// What it remembers: how many numbers it has announced, and how many of them it has used.
-    pub(super) announced: (i8, i8),
+    /// What it remembers: how many numbers it has registered, and how many of them it has used.
+    pub(super) registered: (i8, i8),
     pub(super) inserted: Numbers,
     pub(super) deleted: Numbers,
     /// The messages for which the offset was lowered after this session read it.
@@ -92,8 +92,8 @@ pub(super) struct Session {
 impl Session {
     /// How many numbers others count for it.
     pub(super) fn registered(&self) -> i8 {
-        let announced: i8 = self.keys.iter().flatten().map(|(count, _)| count).sum();
-        announced + i8::from(self.lock)
+        let registered: i8 = self.keys.iter().flatten().map(|(count, _)| count).sum();
+        registered + i8::from(self.lock)
     }
 
     pub(super) fn lock_key(&mut self, key: Key) {
@@ -109,7 +109,7 @@ impl Session {
         self.inserted
             | match self.phase {
                 Phase::Draws { drawn, .. } => drawn,
-                Phase::Announced(number) | Phase::Lowered(number) | Phase::Inserted(number) => bit(number),
+                Phase::Registered(number) | Phase::Lowered(number) | Phase::Inserted(number) => bit(number),
                 _ => 0,
             }
     }

@@ -20,8 +20,8 @@ pub(super) enum Step {
     /// A submission compares what it has drawn with the offset that it has read, and inserts.
     Insert(usize),
     Delete(usize, u8),
-    /// `recover` announces that it puts back a message.
-    Announce(usize, u8),
+    /// `recover` registers that it puts back a message.
+    Register(usize, u8),
     /// It lowers the offset, or inserts the message.
     Revive(usize),
     Refresh(usize),
@@ -76,7 +76,7 @@ impl Scene {
                 steps.push(Step::Commit(place));
             }
             phase if self.lowers_next(phase) && is_busy => {}
-            Phase::Announced(_) | Phase::Lowered(_) | Phase::Inserted(_) => {
+            Phase::Registered(_) | Phase::Lowered(_) | Phase::Inserted(_) => {
                 steps.push(Step::Revive(place));
             }
             Phase::Ended { .. } => steps.push(Step::Release(place)),
@@ -106,7 +106,7 @@ impl Scene {
         }
         if state.left.revivals > 0 {
             let purged = up_to(state.last) & !state.live & !taken(Session::pending);
-            steps.extend(each(purged).map(|number| Step::Announce(place, number)));
+            steps.extend(each(purged).map(|number| Step::Register(place, number)));
         }
     }
 
@@ -151,7 +151,7 @@ fn is_open(session: &Session) -> bool {
 fn dead(state: &State) -> Numbers {
     let may_live = state.sessions.iter().map(|session| match session.phase {
         // The offset still counts it, until it is lowered.
-        Phase::Announced(number) | Phase::Inserted(number) => session.pending() & !bit(number),
+        Phase::Registered(number) | Phase::Inserted(number) => session.pending() & !bit(number),
         _ => session.pending(),
     });
     up_to(state.last) & !may_live.fold(state.live, |all, pending| all | pending)

@@ -80,11 +80,11 @@ async fn turns_outlive_readings_and_flips() {
     }
     assert_eq!(ask(&gates), 2);
     assert_eq!(ask(&gates), 3);
-    gates.may_have_missed();
+    gates.on_reconnect();
     pass(PAUSE).await;
     assert_eq!(ask(&gates), 3);
 
-    gates.may_have_missed();
+    gates.on_reconnect();
     pass(PAUSE).await;
 
     assert_eq!(ask(&gates), 3);
@@ -107,7 +107,7 @@ async fn those_refused_before_the_notification_count_as_well() {
         assert!(wait.as_secs() >= 2);
     }
 
-    gates.heard(&notification(CLOSES, 1));
+    gates.on_notification(&notification(CLOSES, 1));
 
     // The room of 15 is taken already.
     assert_eq!(gates.refuse("direct", None).unwrap().seconds, 3);

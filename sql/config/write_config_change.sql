@@ -1,8 +1,8 @@
--- note_config_change: Writes the history of one row of configuration, and notifies the processes that keep a copy.
+-- write_config_change: Writes the history of one row of configuration, and notifies the processes that keep a copy.
 --
 -- A row of `config_change` for each column that differs, but for those in `p_skip`; nothing when none does. `p_old` is
 -- null for an insert, `p_new` for a delete. The notification goes out with the commit: changes are rare.
-create or replace function tidegate_internal.note_config_change(
+create or replace function tidegate_internal.write_config_change(
   p_table text, p_key text, p_old jsonb, p_new jsonb, p_skip text[]
 )
   returns void language plpgsql as $$

@@ -1,8 +1,8 @@
--- dedup_find_made: The request that a made key stands for, in any time bucket; TG004 when the payload differs.
+-- dedup_find_derived: The request that a derived key stands for, in any time bucket; TG004 when the payload differs.
 --
 -- The rules are those of `dedup_find`. The last row of a scope stands for the request, if any does: a new one is stored
 -- only when none stands; after a change of `key_bucket` it may be one of the rows before.
-create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
+create or replace function tidegate_internal.dedup_find_derived(p_scope text, p_fingerprint bytea, p_now timestamptz)
   returns uuid language plpgsql stable as $$
 declare
   v_seen record;

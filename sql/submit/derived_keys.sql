@@ -1,16 +1,16 @@
--- made_keys: The idempotency keys that a kind makes for payloads that come without one.
+-- derived_keys: The idempotency keys that a kind derives for payloads that come without one.
 --
 -- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is
--- made of the values at `key_paths`, a proxy key of the payload and the submitter; both include the kind. Each is a
--- scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
+-- derived from the values at `key_paths`, a proxy key from the payload and the submitter; both include the kind. Each is
+-- a scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
 -- kind. Raises TG007 for a payload without one of the values; JSON null counts as none. Raises TG012 for a payload
--- without a caller's key if the kind makes none and requires one.
-create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
+-- without a caller's key if the kind derives none and requires one.
+create or replace function tidegate_internal.derived_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
   p_keys text[])
   returns text[] language plpgsql stable as $$
 declare
   v_lacks record;
-  v_made  text[];
+  v_derived  text[];
 begin
   if p_kind.key_mode = 'required' then
     if p_keys is null or array_position(p_keys, null) is not null then
@@ -55,8 +55,8 @@ begin
     end
     order by p.place
   )
-  into v_made
+  into v_derived
   from unnest(p_payloads, p_scopes, p_keys) with ordinality as p(payload, scope, key, place);
-  return case when array_remove(v_made, null) <> '{}' then v_made end;
+  return case when array_remove(v_derived, null) <> '{}' then v_derived end;
 end;
 $$;

@@ -209,7 +209,7 @@ async fn a_callers_key_wins_and_never_meets_a_made_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_made_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_result() {
+async fn a_derived_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_result() {
     for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         database
@@ -329,7 +329,7 @@ async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_no_lock_and_takes_no_transaction_id() {
+async fn a_duplicate_of_a_derived_key_writes_nothing_waits_for_no_lock_and_takes_no_transaction_id() {
     for columns in [NATURAL, PROXY, BUCKETS, NATURAL_BUCKETS] {
         let database = with_keys(columns).await;
         let payload = "'{\"order\": {\"id\": 1}, \"op\": 1}'";

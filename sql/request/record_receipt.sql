@@ -1,8 +1,8 @@
--- note_receipt: Keeps a receipt of a request that has ended, whose row is locked: its response as a late one, which
+-- record_receipt: Keeps a receipt of a request that has ended, whose row is locked: its response as a late one, which
 -- establishes that the request was executed, and its reference, under which a response may come.
 --
 -- The reference only if the request has none, and no other request has it.
-create or replace function tidegate_internal.note_receipt(
+create or replace function tidegate_internal.record_receipt(
   p_id uuid, p_reference text, p_response jsonb, p_source text
 )
   returns void language plpgsql
@@ -25,4 +25,4 @@ begin
   end if;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('note_receipt');
+select tidegate_internal.plan_along_indexes('record_receipt');

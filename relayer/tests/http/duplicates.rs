@@ -22,19 +22,19 @@ use super::{
 };
 
 /// The same request with another signature and another validity.
-fn twin(family: Family, number: usize) -> serde_json::Value {
-    let mut twin = body(family);
+fn duplicate(family: Family, number: usize) -> serde_json::Value {
+    let mut duplicate = body(family);
     match family {
-        UserDecrypt => twin["requestValidity"]["startTimestamp"] = json!((1_700_000_000 + number).to_string()),
-        DelegatedUserDecrypt => twin["durationDays"] = json!((1 + number).to_string()),
-        _ => return twin,
+        UserDecrypt => duplicate["requestValidity"]["startTimestamp"] = json!((1_700_000_000 + number).to_string()),
+        DelegatedUserDecrypt => duplicate["durationDays"] = json!((1 + number).to_string()),
+        _ => return duplicate,
     }
-    twin["signature"] = json!(format!("{number:0130x}"));
-    twin
+    duplicate["signature"] = json!(format!("{number:0130x}"));
+    duplicate
 }
 
 #[tokio::test]
-async fn s3_a_hundred_twins_at_once_on_two_nodes_are_one_job_and_one_send() {
+async fn s3_a_hundred_duplicates_at_once_on_two_nodes_are_one_job_and_one_send() {
     let database = database().await;
     let nodes = [Node::start(&database).await, Node::start(&database).await];
     let sends = Arc::new(AtomicUsize::new(0));
@@ -48,7 +48,7 @@ async fn s3_a_hundred_twins_at_once_on_two_nodes_are_one_job_and_one_send() {
         sends.store(0, Ordering::Relaxed);
         let submissions = (0..100).map(|number| {
             let node = &nodes[number % 2];
-            async move { node.post(family, &twin(family, number)).await.job() }
+            async move { node.post(family, &duplicate(family, number)).await.job() }
         });
         let jobs: BTreeSet<_> = join_all(submissions).await.into_iter().collect();
         assert_eq!(jobs.len(), 1, "{family:?}");
@@ -59,7 +59,7 @@ async fn s3_a_hundred_twins_at_once_on_two_nodes_are_one_job_and_one_send() {
 }
 
 #[tokio::test]
-async fn s3_a_twin_that_has_a_result_is_polled_at_once() {
+async fn s3_a_duplicate_that_has_a_result_is_polled_at_once() {
     let database = database().await;
     let node = Node::start(&database).await;
     let worker =
@@ -77,7 +77,7 @@ async fn s3_a_twin_that_has_a_result_is_polled_at_once() {
 }
 
 #[tokio::test]
-async fn s3_a_twin_that_has_failed_or_run_out_of_time_does_not_count() {
+async fn s3_a_duplicate_that_has_failed_or_run_out_of_time_does_not_count() {
     let database = database().await;
     let node = Node::start(&database).await;
     let first = node.post(UserDecrypt, &body(UserDecrypt)).await.job();
@@ -98,7 +98,7 @@ async fn s3_a_twin_that_has_failed_or_run_out_of_time_does_not_count() {
 }
 
 #[tokio::test]
-async fn s3_a_user_and_a_delegate_with_the_same_addresses_are_no_twins() {
+async fn s3_a_user_and_a_delegate_with_the_same_addresses_are_no_duplicates() {
     let database = database().await;
     let node = Node::start(&database).await;
     let mut jobs = BTreeSet::new();

@@ -1,8 +1,8 @@
--- note_minutes: Maintenance duty: notes depth, drains, calls and errors of ETAs by the minute, and keeps a day of that.
+-- record_minutes: Maintenance duty: records depth, drains, calls and errors of ETAs by the minute; keeps a day.
 --
 -- The last five whole minutes are counted again each time, so late reports are in them, and a fleet that was stopped
 -- for less misses none.
-create or replace function tidegate.note_minutes()
+create or replace function tidegate.record_minutes()
   returns void language plpgsql security definer as $$
 declare
   v_now   constant timestamptz := tidegate.clock();
@@ -67,4 +67,4 @@ begin
   delete from tidegate.eta_minute as m where m.minute < v_now - interval '24 hours';
 end;
 $$;
-select tidegate_internal.allow('note_minutes', '{api,worker,admin}');
+select tidegate_internal.allow('record_minutes', '{api,worker,admin}');

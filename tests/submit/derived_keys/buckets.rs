@@ -89,7 +89,7 @@ async fn to_the_microsecond_the_end_of_the_window_is_outside_whatever_the_bucket
                 assert_eq!(
                     database
                         .value(&format!(
-                            "select tidegate_internal.dedup_find_made(d.scope, d.fingerprint, {instant}) is not null from tidegate.dedup as d"
+                            "select tidegate_internal.dedup_find_derived(d.scope, d.fingerprint, {instant}) is not null from tidegate.dedup as d"
                         ))
                         .await,
                     found,
@@ -227,7 +227,7 @@ async fn after_many_failures_in_as_many_buckets_the_last_request_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_keys_are_found_by_index_among_any_number_of_callers_keys() {
+async fn derived_keys_are_found_by_index_among_any_number_of_callers_keys() {
     let database = with_a_window(BUCKETS).await;
     database
         .execute(

@@ -21,14 +21,14 @@ impl Relayer {
         }
     }
 
-    /// Submits a hundred twins at once, on both nodes; returns their job.
-    async fn submit_twins(&self, twins: &[Work; 2]) -> String {
+    /// Submits a hundred duplicates at once, on both nodes; returns their job.
+    async fn submit_duplicates(&self, duplicates: &[Work; 2]) -> String {
         let http = reqwest::Client::new();
         let submissions = (0..100).map(|number| {
             // Each node gets both.
-            let (node, twin) = (&self.nodes[number % 2], &twins[number / 2 % 2]);
-            let url = node.url.as_ref().unwrap().join(twin.path).unwrap();
-            let call = http.post(url).json(&twin.body).send();
+            let (node, duplicate) = (&self.nodes[number % 2], &duplicates[number / 2 % 2]);
+            let url = node.url.as_ref().unwrap().join(duplicate.path).unwrap();
+            let call = http.post(url).json(&duplicate.body).send();
             async move {
                 let answer = call.await.unwrap();
                 assert_eq!(answer.status(), StatusCode::ACCEPTED);
@@ -41,8 +41,8 @@ impl Relayer {
         jobs.into_iter().next().unwrap()
     }
 
-    async fn submit_all_twins(&self, works: &[[Work; 2]]) -> Vec<String> {
-        join_all(works.iter().map(|twins| self.submit_twins(twins))).await
+    async fn submit_all_duplicates(&self, works: &[[Work; 2]]) -> Vec<String> {
+        join_all(works.iter().map(|duplicates| self.submit_duplicates(duplicates))).await
     }
 
     /// Waits until so many requests have receipts.
@@ -53,7 +53,7 @@ impl Relayer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_twins_at_once_on_two_nodes_are_one_transaction_and_a_failed_one_does_not_count() {
+async fn a_hundred_duplicates_at_once_on_two_nodes_are_one_transaction_and_a_failed_one_does_not_count() {
     let relayer = Relayer::start().await;
     relayer.answer(false);
     let first = NUMBERS.map(|number| relayer.work(number));
@@ -62,24 +62,24 @@ async fn a_hundred_twins_at_once_on_two_nodes_are_one_transaction_and_a_failed_o
     eventually("a second has passed", || async { later().body != first[2].body }).await;
     let works: Vec<_> = first.into_iter().zip(NUMBERS).map(|(work, number)| [work, relayer.work(number)]).collect();
 
-    let jobs = relayer.submit_all_twins(&works).await;
+    let jobs = relayer.submit_all_duplicates(&works).await;
     relayer.until_mined(4).await;
     relayer.assert_sent(4).await;
-    assert_eq!(relayer.submit_all_twins(&works).await, jobs, "they are live");
+    assert_eq!(relayer.submit_all_duplicates(&works).await, jobs, "they are live");
 
     relayer.database.execute("select tidegate.time_out(array_agg(id)) from tidegate.request").await;
-    let again = relayer.submit_all_twins(&works).await;
+    let again = relayer.submit_all_duplicates(&works).await;
     assert!(again.iter().all(|job| !jobs.contains(job)), "{again:?}");
     relayer.until_mined(8).await;
     relayer.assert_sent(8).await;
 
     relayer.answer(true);
     let client = relayer.client();
-    for ([_, twin], job) in works.iter().zip(&again) {
-        let outcome = client.run(twin.path, &twin.body).await.unwrap();
+    for ([_, duplicate], job) in works.iter().zip(&again) {
+        let outcome = client.run(duplicate.path, &duplicate.body).await.unwrap();
         assert_eq!(outcome.job, *job);
-        twin.check(&outcome.ended, relayer.network.user_threshold).unwrap();
+        duplicate.check(&outcome.ended, relayer.network.user_threshold).unwrap();
     }
-    assert_eq!(relayer.submit_all_twins(&works).await, again, "they are completed");
+    assert_eq!(relayer.submit_all_duplicates(&works).await, again, "they are completed");
     relayer.assert_sent(8).await;
 }
