@@ -28,7 +28,7 @@ mod retry_after_header;
 pub(crate) mod routes;
 pub(crate) mod server;
 mod submit;
-mod traced;
+pub mod traced;
 mod waiting;
 
 use std::sync::Arc;

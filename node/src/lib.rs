@@ -46,6 +46,7 @@ pub mod internals {
             problem::Problem,
             routes::document,
             server::{serve, serve_within},
+            traced,
         },
         args::NodeArgs,
         state::{LISTENER_NAME, metrics::overview::Overview},

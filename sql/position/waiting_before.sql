@@ -18,21 +18,18 @@ create or replace function tidegate_internal.waiting_before(
   returns table (msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable as $$
 #variable_conflict use_column
 declare
-  v_lag       constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
-  v_many      constant integer := 2000;  -- messages with a time that has come, counted one by one
-  v_mark      bigint;
-  v_due_from  timestamptz;
-  v_survey    bigint;
-  v_ends      bigint[];
-  v_last      bigint;
-  v_due       bigint[];
-  v_first     bigint;
-  v_near      bigint[];
-  v_next      bigint;
-  v_from      bigint;
-  v_chunks bigint[];
-  v_known     bigint[];
-  v_before    bigint[];
+  v_mark     bigint;
+  v_due_from timestamptz;
+  v_survey   bigint;
+  v_ends     bigint[];
+  v_last     bigint;
+  v_due      bigint[];
+  v_near     bigint[];
+  v_next     bigint;
+  v_from     bigint;
+  v_chunks   bigint[];
+  v_known    bigint[];
+  v_before   bigint[];
 begin
   case p_queue
     -- each queue
@@ -58,65 +55,15 @@ begin
           from unnest(v_ends) as e(msg_id);
         return;
       end if;
-
-      -- Messages due below the watermark, the first one that waits from there on, and those in its block and the next.
-      v_due := array(
-        select d.msg_id
-        from (
-          select m.msg_id
-          from pgmq.q_QUEUE as m
-          where m.vt > '-infinity' and m.vt > v_due_from and m.vt <= p_now
-          order by m.vt
-          limit v_many
-        ) as d
-        order by d.msg_id
-      );
-      -- The time is no condition for an index here (`coalesce`): else the index on the time would serve the read.
-      v_first := (
-        select m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= v_mark and m.msg_id < least(v_last, (v_mark / 256 + v_lag) * 256)
-          and coalesce(m.vt <= p_now, false)
-        order by m.msg_id
-        limit 1
-      );
-      v_near := array(
-        select m.msg_id
-        from pgmq.q_QUEUE as m
-        where m.msg_id >= v_first and m.msg_id < least(v_last, (v_first / 256 + 2) * 256)
-          and coalesce(m.vt <= p_now, false)
-        order by m.msg_id
-      );
     -- end of each queue
     -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
     else return;
   end case;
-  v_next := coalesce(v_first / 256 + 2, v_mark / 256 + v_lag) * 256;
-  -- So many came due that the survey is used from below the watermark on.
-  if cardinality(v_due) = v_many then
-    v_due := '{}';
-    v_near := '{}';
-    v_next := 0;
-  end if;
-
-  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a chunk. A chunk is known up to
-  -- the block `v_known`; `v_before` messages wait between the block `v_from` and the chunk.
+  select * into v_due, v_near, v_next
+  from tidegate_internal.waiting_near(p_queue, v_mark, v_due_from, v_last, p_now);
   v_from := v_next / 256;
   if v_last > v_next then
-    select array_agg(s.chunk), array_agg(s.known), array_agg(s.before) into v_chunks, v_known, v_before
-    from (
-      select
-        s.chunk, s.chunk * 64 + cardinality(s.waiting_by_block) as known,
-        sum(s.waiting) over (order by s.chunk) - s.waiting - coalesce((
-          select sum(b)
-          from tidegate.queue_survey as f
-          cross join unnest(f.waiting_by_block[1 : v_from % 64]) as b
-          where f.queue = p_queue and f.chunk = v_from / 64
-        ), 0) as before
-      from tidegate.queue_survey as s
-      where s.queue = p_queue and s.chunk between v_from / 64 and v_last / 256 / 64
-      order by s.chunk
-    ) as s;
+    select * into v_chunks, v_known, v_before from tidegate_internal.read_survey(p_queue, v_from, v_last / 256);
   end if;
 
   -- Newer messages: those of the blocks that no survey knows, and of each message's own.

@@ -16,11 +16,18 @@ const SUBMISSIONS: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/batch"];
 #[derive(Clone)]
 struct OfCall(String);
 
-/// Runs a call in a span of its own, if it submits and the program exports traces.
-pub(super) async fn run(mut request: Request, route: Option<&MatchedPath>, next: Next) -> Response {
-    let route = route.map(MatchedPath::as_str).filter(|route| traces::is_on() && SUBMISSIONS.contains(route));
-    let route = route.filter(|_| request.method() == Method::POST);
-    let Some(Traced { span, traceparent }) = route.and_then(|route| begin(&request, route)) else {
+/// Runs a call, and one that submits in a span of its own.
+pub(super) async fn run(request: Request, route: Option<&MatchedPath>, next: Next) -> Response {
+    let route = route.map(MatchedPath::as_str).filter(|route| SUBMISSIONS.contains(route));
+    match route.filter(|_| request.method() == Method::POST) {
+        Some(route) => in_span(request, route, next).await,
+        None => next.run(request).await,
+    }
+}
+
+/// Runs a call that submits in a span of its own, if the program exports traces. `route` is its path with parameters.
+pub async fn in_span(mut request: Request, route: &str, next: Next) -> Response {
+    let Some(Traced { span, traceparent }) = begin(&request, route) else {
         return next.run(request).await;
     };
     request.extensions_mut().insert(OfCall(traceparent));
@@ -34,6 +41,9 @@ pub(super) async fn run(mut request: Request, route: Option<&MatchedPath>, next:
 }
 
 fn begin(request: &Request, route: &str) -> Option<Traced> {
+    if !traces::is_on() {
+        return None;
+    }
     let caller = header(request.headers());
     Place::of(caller.as_deref().map_or(Origin::New, Origin::Below))?.begin(|| {
         let span = tracing::info_span!(
@@ -58,7 +68,8 @@ fn begin(request: &Request, route: &str) -> Option<Traced> {
 }
 
 /// The `traceparent` for the requests of a call: that of its span, or else its caller's.
-pub(super) fn traceparent(parts: &Parts) -> Option<String> {
+#[must_use]
+pub fn traceparent(parts: &Parts) -> Option<String> {
     match parts.extensions.get() {
         Some(OfCall(traceparent)) => Some(traceparent.clone()),
         None => header(&parts.headers),

@@ -25,7 +25,7 @@ use axum::{
     routing::{any, get, post},
 };
 use tidegate::{internals::store::Store, retry_after::RetryAfter};
-use tidegate_node::Node;
+use tidegate_node::{Node, internals::traced};
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultMakeSpan, TraceLayer},
@@ -84,12 +84,14 @@ impl Relayer {
             .route("/openapi.json", get(openapi::openapi));
         for family in Family::ALL {
             let submit = move |State(relayer), request: Request| submit::submit(relayer, family, request);
+            let in_span = move |request, next| traced::in_span(request, family.path(), next);
             let poll = move |State(relayer), job_id: Result<Path<String>, PathRejection>, request: Request| {
                 // One that is no text is no UUID either.
                 poll::poll(relayer, family, job_id.map_or_else(|_| String::new(), |id| id.0), request)
             };
-            routes =
-                routes.route(family.path(), post(submit)).route(&format!("{}/{{job_id}}", family.path()), get(poll));
+            routes = routes
+                .route(family.path(), post(submit).layer(middleware::from_fn(in_span)))
+                .route(&format!("{}/{{job_id}}", family.path()), get(poll));
         }
         // The SDK reads no other body than the relayer's below these.
         for version in ["/v2", "/v3"] {

@@ -9,18 +9,18 @@ use clap::Parser;
 use tidegate_cli::{
     embedded_postgres,
     logs::{print_err, with_causes},
+    traces::Traces,
 };
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, GlobalArgs};
 
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let done = match command {
         Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
         command => {
-            global.logs.start("info");
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.context("cannot start the runtime").and_then(|runtime| runtime.block_on(command.run(global)))
+            runtime.context("cannot start the runtime").and_then(|runtime| runtime.block_on(run(command, global)))
         }
     };
     match done {
@@ -30,4 +30,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+async fn run(command: Command, global: GlobalArgs) -> anyhow::Result<()> {
+    let traces = match &command {
+        Command::Serve(_) | Command::Work(_) => Traces::start("tidegate-fhevm", &global.logs, "info")?,
+        _ => {
+            global.logs.start("info");
+            Traces::off()
+        }
+    };
+    let ran = command.run(global).await;
+    traces.end().await;
+    ran
 }

@@ -1,11 +1,18 @@
 //! The commands `init` and `serve`, as processes.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use axum::{Router, body::Bytes, routing::post};
 use tidegate_fhevm::request::Family;
 use tidegate_node::ConnectionOptions;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
     process::{Child, Command},
 };
 
@@ -29,9 +36,10 @@ async fn output(mut command: Command) -> (bool, String, String) {
 }
 
 /// A node, and its addresses: that of the API and that of its figures.
-async fn serve(database: &TestDatabase, config: &Path) -> (Child, [String; 2]) {
+async fn serve(database: &TestDatabase, config: &Path, variables: &[(&str, &str)]) -> (Child, [String; 2]) {
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"];
     let mut command = command(database, config, &arguments);
+    command.envs(variables.iter().copied());
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let mut addresses = [const { String::new() }; 2];
@@ -103,7 +111,7 @@ async fn serve_says_what_is_missing() {
 async fn serve_answers_until_it_is_stopped() {
     let database = super::node::database().await;
     let config = config_file("");
-    let (mut process, [url, metrics]) = serve(&database, config.path()).await;
+    let (mut process, [url, metrics]) = serve(&database, config.path(), &[]).await;
     let family = Family::PublicDecrypt;
     let call = reqwest::Client::new().post(format!("{url}{}", family.path())).json(&body(family));
 
@@ -117,9 +125,53 @@ async fn serve_answers_until_it_is_stopped() {
     }
     let health = metrics.replace("/metrics", "/health");
     assert_eq!(reqwest::get(health).await.unwrap().status(), 200);
+    assert!(stop(&mut process).await.success());
+}
+
+/// Asks a process to stop, and waits until it has.
+async fn stop(process: &mut Child) -> ExitStatus {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    assert!(process.wait().await.unwrap().success());
+    tokio::time::timeout(Duration::from_secs(30), process.wait()).await.unwrap().unwrap()
+}
+
+/// A collector of traces, which keeps what it is sent; its URL.
+async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let collected = Arc::new(Mutex::new(Vec::new()));
+    let keeps = Arc::clone(&collected);
+    let collect = move |body: Bytes| async move { keeps.lock().unwrap().extend_from_slice(&body) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/traces", post(collect));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (url, collected)
+}
+
+#[tokio::test]
+async fn a_submission_is_a_span_in_its_callers_trace_and_its_request_goes_on_below_it() {
+    let database = super::node::database().await;
+    let config = config_file("");
+    let (collector, collected) = collector().await;
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "50")];
+    let (mut process, [url, _]) = serve(&database, config.path(), &variables).await;
+    let family = Family::PublicDecrypt;
+    let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let call = reqwest::Client::new().post(format!("{url}{}", family.path())).json(&body(family));
+
+    assert_eq!(call.header("traceparent", caller).send().await.unwrap().status(), 202);
+
+    let stored = database.text("select traceparent from tidegate.request").await.unwrap();
+    assert!(stored.starts_with(&caller[..35]) && stored[36..52] != caller[36..52], "{stored}");
+    assert!(stop(&mut process).await.success());
+    let collected = collected.lock().unwrap().clone();
+    let has = |part: &[u8]| collected.windows(part.len()).any(|window| window == part);
+    // The ids of the span, of its trace and of the caller's span, its name and that of its program.
+    for id in [&stored[3..35], &stored[36..52], &caller[36..52]] {
+        let bytes: Vec<_> =
+            (0..id.len()).step_by(2).map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap()).collect();
+        assert!(has(&bytes), "{id} is in no span");
+    }
+    assert!(has(b"POST /v2/public-decrypt") && has(b"tidegate-fhevm"));
 }
 
 #[tokio::test]
@@ -136,10 +188,7 @@ async fn serve_without_a_reader_of_its_log_answers_until_it_is_stopped() {
     let url = line.strip_prefix("listening on ").unwrap();
     assert_eq!(reqwest::get(format!("{url}/livez")).await.unwrap().status(), 200);
 
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(30), process.wait()).await;
-    assert!(ended.unwrap().unwrap().success());
+    assert!(stop(&mut process).await.success());
 }
 
 /// A page that encrypts is silent for twenty seconds. Common clients keep a connection for ninety: they close it first,

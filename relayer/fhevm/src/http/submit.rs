@@ -8,6 +8,7 @@ use tidegate::{
     request::JsonText,
     retry_after::RetryAfter,
 };
+use tidegate_node::internals::traced::traceparent;
 use tokio::time::timeout;
 
 use super::{AWAY, PATIENCE, Relayer, answer::Answer, body, keys::Refused};
@@ -42,7 +43,7 @@ pub(super) async fn submit(relayer: Relayer, family: Family, request: Request) -
     let Some(_permit) = relayer.0.node.admit() else {
         return Answer::Busy(AWAY, "this node serves as many calls as it may");
     };
-    relayer.submit(family, &payload, submitter).await
+    relayer.submit(family, &payload, submitter, traceparent(&call)).await
 }
 
 impl Relayer {
@@ -58,7 +59,13 @@ impl Relayer {
         }
     }
 
-    async fn submit(&self, family: Family, payload: &Payload, submitter: Option<String>) -> Answer {
+    async fn submit(
+        &self,
+        family: Family,
+        payload: &Payload,
+        submitter: Option<String>,
+        traceparent: Option<String>,
+    ) -> Answer {
         let by_submitter = match self.0.duplicates {
             Duplicates::Shared => None,
             Duplicates::PerKey => submitter.as_deref(),
@@ -75,7 +82,7 @@ impl Relayer {
             submitter,
             admission: Admission::Enforce,
             not_before: None,
-            traceparent: None,
+            traceparent,
             callback_url: None,
         };
         let submitted = timeout(PATIENCE, self.0.node.submit(submission)).await;
