@@ -284,12 +284,23 @@ bench-peers: setup ## Compare with other queues, installed outside the repositor
 fhevm-assets:
 	relayer/tests/prepare
 
+.PHONY: installed
+installed: setup-tests fhevm-assets
+	tests/ui/prepare
+
+# Installing waits for the network while lint computes.
+.PHONY: lint-and-install
+lint-and-install:
+	@mkdir -p "$(TARGET)"; $(MAKE) installed >"$(TARGET)/installed.log" 2>&1 & \
+	$(MAKE) lint || exit; \
+	wait $$! || { cat "$(TARGET)/installed.log"; exit 1; }
+
 .PHONY: ci
 ci: PACKAGES = --workspace
 ci: AFTERWARDS = --test fhevm_http --test fhevm --test evm
 ci: SKIPPED =
 ci: export CARGO_INCREMENTAL = 0
-ci: fhevm-assets lint test test-ui ## Run lint and every test in its short form, with test-fhevm and test-ui, as CI does
+ci: lint-and-install test test-ui ## Run lint and every test in its short form, with test-fhevm and test-ui, as CI does
 
 .PHONY: nightly
 nightly: test-long test-owner mutants instructions ## Run what takes longer than CI may: every campaign in its long form, with faults for five minutes
