@@ -54,14 +54,14 @@ async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
     assert_eq!(heard(&mut listener).await, "last");
 
     // Nonsense of another version asks for nothing.
-    announcer.heard("everything");
-    announcer.heard("");
-    announcer.heard("ended");
+    announcer.on_notification("everything");
+    announcer.on_notification("");
+    announcer.on_notification("ended");
     announcer.finish().await;
     assert_eq!(heard(&mut listener).await, format!("ended {}", ids[0]));
 
     // Moves are announced to watchers of moves, and an end once only.
-    announcer.heard("moved");
+    announcer.on_notification("moved");
     announcer.finish().await;
     assert_eq!(heard(&mut listener).await, format!("moved {}", ids[1]));
     announcer.note([(ids[2], Status::TxInFlight)]);
@@ -76,7 +76,7 @@ async fn an_announcement_has_a_bounded_number_of_ids() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
     let announcer = Announcer::new(database.store.clone());
-    announcer.heard("ended");
+    announcer.on_notification("ended");
 
     announcer.note(some_ids(5000).into_iter().map(|id| (id, Status::Completed)));
     announcer.finish().await;
@@ -128,13 +128,13 @@ async fn waiting_calls_subscribe_to_ends_or_moves_and_receive_them() {
     drop(third);
 
     // A notification of a move wakes followers; one of an end wakes both, even a false one.
-    waiters.heard(&format!("moved {} {id}", Uuid::new_v4()));
+    waiters.on_notification(&format!("moved {} {id}", Uuid::new_v4()));
     follows.moved().await;
-    waiters.heard(&format!("ended {id}"));
+    waiters.on_notification(&format!("ended {id}"));
     follows.moved().await;
     waits.ended().await;
     for nonsense in ["", "ended", "ended x", "moved ", "forgotten 1", &format!("{id}")] {
-        waiters.heard(nonsense);
+        waiters.on_notification(nonsense);
     }
     // Neither was true: the end is found by looking, when it comes.
     database.execute(&format!("select tidegate.cancel('{id}')")).await;
