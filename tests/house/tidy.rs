@@ -53,6 +53,9 @@ pub(super) const SOURCES: [&str; 8] = [
 /// The packages that are Tidegate itself, lowest first: each depends on those before it only.
 pub(super) const PACKAGES: [&str; 3] = ["src", "node/src", "program/src"];
 
+/// The most characters in a line.
+const WIDTH_MAX: usize = 120;
+
 /// The statements of Rust: the module of the store, the name, the text.
 fn queries() -> Vec<(String, String, String)> {
     let files = files("sql/queries", "sql").into_iter().map(|(name, text)| {
@@ -226,7 +229,7 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
     for (name, text) in [files("sql", "sql"), files("migrations", "sql"), files("relayer", "sql")].concat() {
         for (number, line) in text.lines().enumerate() {
             let place = format!("{name}:{}", number + 1);
-            assert!(line.chars().count() <= 120, "{place} is longer than 120 characters");
+            assert!(line.chars().count() <= WIDTH_MAX, "{place} is longer than {WIDTH_MAX} characters");
             assert!(line == line.trim_end(), "{place} ends in spaces");
             assert!(!line.contains('\t'), "{place} has a tab");
             let code = line.split("--").next().unwrap();
@@ -239,6 +242,17 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
                 || text.contains("\n  -- A plan that is kept may have been made for empty tables: "),
             "{name} bends the planner"
         );
+    }
+}
+
+/// `cargo fmt` leaves what is in `html!` as it is.
+#[test]
+fn templates_of_pages_are_within_the_margin() {
+    for (name, text) in files("node/src/ui", "rs") {
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{name}:{}", number + 1);
+            assert!(line.chars().count() <= WIDTH_MAX, "{place} is longer than {WIDTH_MAX} characters");
+        }
     }
 }
 

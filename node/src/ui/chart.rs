@@ -3,13 +3,16 @@
 use chrono::{DateTime, Duration, Utc};
 use maud::{Markup, html};
 
-use super::format::{count, float, percent, span};
+use super::format::{count, float, percent, scrolling_table, span};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 56.0;
 const BOTTOM: f64 = 150.0;
 const TOP: f64 = 10.0;
+
+/// The classes of a chart's lines, by place.
+const CLASSES: [&str; 4] = ["one", "two", "three", "four"];
 
 /// The most steps that a chart has: a day has five minutes in each.
 const STEPS_MAX: i64 = 288;
@@ -49,7 +52,6 @@ pub(super) fn lines(
     let y = |value: f64| BOTTOM - (value - lowest) / range * (BOTTOM - TOP);
     #[expect(clippy::cast_precision_loss, reason = "a chart has some hundred steps")]
     let x = |place: usize| LEFT + place as f64 / (steps.len().max(2) - 1) as f64 * (WIDTH - LEFT);
-    let classes = ["one", "two", "three", "four"];
     let is_empty = steps.iter().all(|step| step.figures.iter().all(Option::is_none));
     html! {
         figure.card {
@@ -57,7 +59,11 @@ pub(super) fn lines(
             @if is_empty {
                 p.soft { "No figures yet: they are recorded by the minute." }
             } @else {
-                svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label={ (title) ": " (summary(&steps, lines, &format)) } {
+                svg.chart
+                    viewBox={ "0 0 " (WIDTH) " " (HEIGHT) }
+                    role="img"
+                    aria-label={ (title) ": " (summary(&steps, lines, &format)) }
+                {
                     line.axis x1=(LEFT) x2=(WIDTH) y1=(BOTTOM) y2=(BOTTOM) {}
                     text x="0" y=(TOP + 8.0) { (format(highest)) }
                     text x="0" y=(BOTTOM) { (format(lowest)) }
@@ -67,7 +73,7 @@ pub(super) fn lines(
                         line.mark x1=(LEFT) x2=(WIDTH) y1=(y(mark.at)) y2=(y(mark.at)) {}
                         text x=(WIDTH) y=(y(mark.at) - 3.0) text-anchor="end" { (mark.name) }
                     }
-                    @for (line, class) in classes.iter().enumerate().take(lines.len()) {
+                    @for (line, class) in CLASSES.iter().enumerate().take(lines.len()) {
                         @for part in parts(&steps, line) {
                             polyline class=(class) points=(points(&part, &x, &y)) {}
                         }
@@ -78,10 +84,22 @@ pub(super) fn lines(
                         }
                     }
                 }
-                ul.keys {
-                    @for (line, class) in lines.iter().zip(classes) {
-                        li { svg viewBox="0 0 18 8" aria-hidden="true" { line class=(class) x1="0" x2="18" y1="4" y2="4" {} } " " (line.name) }
+                (keys(lines))
+            }
+        }
+    }
+}
+
+/// The names of the lines, each beside a piece of its line.
+fn keys(lines: &[Line]) -> Markup {
+    html! {
+        ul.keys {
+            @for (line, class) in lines.iter().zip(CLASSES) {
+                li {
+                    svg viewBox="0 0 18 8" aria-hidden="true" {
+                        line class=(class) x1="0" x2="18" y1="4" y2="4" {}
                     }
+                    " " (line.name)
                 }
             }
         }
@@ -157,7 +175,11 @@ pub(super) fn depth(depth: i64, low: i32, high: i32) -> Markup {
     let most = f64::from(high).max(1.0) * 1.15;
     let at = |value: i64| (float(value) / most).clamp(0.0, 1.0) * 300.0;
     html! {
-        svg.chart viewBox="0 0 300 26" role="img" aria-label={ "depth " (depth) ", opens at " (low) ", closes at " (high) } {
+        svg.chart
+            viewBox="0 0 300 26"
+            role="img"
+            aria-label={ "depth " (depth) ", opens at " (low) ", closes at " (high) }
+        {
             rect.fill x="0" y="6" width="300" height="12" {}
             rect.bar x="0" y="6" width=(at(depth)) height="12" {}
             line.mark x1=(at(low.into())) x2=(at(low.into())) y1="1" y2="23" {}
@@ -166,8 +188,8 @@ pub(super) fn depth(depth: i64, low: i32, high: i32) -> Markup {
     }
 }
 
-/// When the answer to the next request is expected: from half to 90 % of answers, with the time that its caller is told, and how wrong
-/// such times were so far on either side of it. In seconds.
+/// When the answer to the next request is expected: from half to 90 % of answers, with the time that its caller is
+/// told, and how wrong such times were so far on either side of it. In seconds.
 pub(super) fn band(told: f64, half: Option<f64>, most: Option<f64>, error: Option<f64>) -> Markup {
     let error = error.unwrap_or_default();
     let end = [told + error, half.unwrap_or_default(), most.unwrap_or_default(), 1.0].into_iter().fold(0.0, f64::max);
@@ -177,8 +199,11 @@ pub(super) fn band(told: f64, half: Option<f64>, most: Option<f64>, error: Optio
         .zip(most)
         .map_or_else(String::new, |(half, most)| format!("half within {}, 90 % within {}; ", span(half), span(most)));
     html! {
-        svg.chart.band viewBox="0 0 200 20" role="img"
-            aria-label={ "come back in " (span(told)) "; " (expected) "past error ± " (span(error)) } {
+        svg.chart.band
+            viewBox="0 0 200 20"
+            role="img"
+            aria-label={ "come back in " (span(told)) "; " (expected) "past error ± " (span(error)) }
+        {
             rect.fill x="0" y="7" width="200" height="6" {}
             rect.bar x=(x(from)) y="5" width=((x(until) - x(from)).max(2.0)) height="10" {}
             line.error x1=(x(told - error)) x2=(x(told + error)) y1="10" y2="10" {}
@@ -202,21 +227,25 @@ pub(super) fn bins(bins: &[i64]) -> Markup {
     let most = bins.iter().copied().max().unwrap_or_default().max(1);
     let all = bins.iter().sum::<i64>().max(1);
     let share = |bin: i64, of: i64| float(bin) / float(of);
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" {
-            table {
-                thead { tr { th { "answered" } th.n { "requests" } th.n { "share" } th { span.soft { "most is full width" } } } }
-                tbody {
-                    @for (name, bin) in NAMES.iter().zip(bins) {
-                        tr {
-                            td { (name) }
-                            td.n { (count(*bin)) }
-                            td.n { (percent(share(*bin, all))) }
-                            td { svg.chart viewBox="0 0 200 14" aria-hidden="true" { rect.bar x="0" y="2" width=(share(*bin, most) * 200.0) height="10" {} } }
-                        }
+    let head = html! {
+        th { "answered" }
+        th.n { "requests" }
+        th.n { "share" }
+        th { span.soft { "most is full width" } }
+    };
+    let rows = html! {
+        @for (name, bin) in NAMES.iter().zip(bins) {
+            tr {
+                td { (name) }
+                td.n { (count(*bin)) }
+                td.n { (percent(share(*bin, all))) }
+                td {
+                    svg.chart viewBox="0 0 200 14" aria-hidden="true" {
+                        rect.bar x="0" y="2" width=(share(*bin, most) * 200.0) height="10" {}
                     }
                 }
             }
         }
-    }
+    };
+    scrolling_table(&head, &rows)
 }

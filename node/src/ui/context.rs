@@ -8,7 +8,8 @@ use tidegate::internals::store::Store;
 use super::{examinations::Examinations, failures::Failures, looks::Looks, work::Jobs};
 use crate::state::{node::Node, places::Places};
 
-/// Connections of the pages, made when they are first used: neither callers nor `/v1/admin` wait for what operators look at.
+/// Connections of the pages, made when they are first used: neither callers nor `/v1/admin` wait for what operators
+/// look at.
 const CONNECTIONS: u32 = 2;
 
 /// Calls of pages at once, beside streams.

@@ -85,7 +85,9 @@ pub(super) fn or_none<T>(value: Option<T>, format: impl Fn(T) -> String) -> Stri
 pub(super) fn time(at: DateTime<Utc>) -> Markup {
     let utc = at.to_rfc3339_opts(SecondsFormat::Millis, true);
     html! {
-        time datetime=(utc) title={ (at.format("%Y-%m-%d %H:%M:%S%.3f")) " UTC" } { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" }
+        time datetime=(utc) title={ (at.format("%Y-%m-%d %H:%M:%S%.3f")) " UTC" } {
+            (at.format("%Y-%m-%d %H:%M:%S")) " UTC"
+        }
     }
 }
 
@@ -110,6 +112,18 @@ pub(super) fn colour_of(status: &str) -> &'static str {
 /// A link to a request.
 pub(super) fn request(id: impl std::fmt::Display) -> Markup {
     html! { a.id href={ "/ui/requests/" (id) } { (id) } }
+}
+
+/// A table that scrolls by itself where it is wider than its page: the cells of its head, and its rows.
+pub(super) fn scrolling_table(head: &Markup, rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Table" {
+            table {
+                thead { tr { (head) } }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

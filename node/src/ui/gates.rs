@@ -13,7 +13,7 @@ use super::{
     alarms, chart,
     context::Ui,
     fault::Fault,
-    format::{count, span, tag, time},
+    format::{count, scrolling_table, span, tag, time},
     frame::Page,
     looks::Look,
     session::{Act, Viewer},
@@ -32,7 +32,13 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer) -> Result<Re
             h2 { "Set a quota" }
             form.row method="post" action="/ui/gates" {
                 (viewer.seal())
-                label { "Of" select name="sort" { option value="kind" { "kind" } option value="submitter" { "submitter" } } }
+                label {
+                    "Of"
+                    select name="sort" {
+                        option value="kind" { "kind" }
+                        option value="submitter" { "submitter" }
+                    }
+                }
                 label { "Name" input name="name" required maxlength="200"; }
                 label { "Closes at" input name="high_water" inputmode="numeric" required size="8"; }
                 label { "Opens at" input name="low_water" inputmode="numeric" size="8"; }
@@ -58,40 +64,51 @@ fn gates(look: &Look, viewer: &Viewer) -> Markup {
 }
 
 fn card(gate: &Gate, viewer: &Viewer) -> Markup {
-    let is_quota = gate.queue.is_none();
     html! {
         div.card {
             h3 {
                 (gate.name) " "
                 (if gate.state == "accepting" { tag("open", "good") } else { tag("closed", "bad") })
                 @if gate.forced { " " (tag("held by hand", "warn")) }
-                @if is_quota { " " (tag("quota", "")) }
+                @if gate.queue.is_none() { " " (tag("quota", "")) }
             }
             (chart::depth(gate.depth, gate.low_water, gate.high_water))
             table.plain {
                 tr { th { "depth" } td { (count(gate.depth)) } }
-                tr { th { "marks" } td { "closes at " (count(gate.high_water.into())) ", opens at " (count(gate.low_water.into())) " (" (gate.mode) ")" } }
+                tr {
+                    th { "marks" }
+                    td {
+                        "closes at " (count(gate.high_water.into())) ", opens at " (count(gate.low_water.into()))
+                        " (" (gate.mode) ")"
+                    }
+                }
                 tr { th { "so since" } td { (time(gate.changed_at)) ", at a depth of " (count(gate.depth_at_change)) } }
             }
-            @if viewer.may_act() {
-                form.row method="post" action="/ui/gates" {
-                    (viewer.seal())
-                    input type="hidden" name="gate" value=(gate.name);
-                    @if gate.forced { button name="act" value="release" { "Release" } }
-                    @else {
-                        button.act name="act" value="close" { "Hold closed" }
-                        button.act name="act" value="open" { "Hold open" }
-                    }
-                    @if is_quota { button.act name="act" value="remove" { "Remove the quota" } }
-                }
-                form.row method="post" action="/ui/gates" {
-                    (viewer.seal())
-                    input type="hidden" name="gate" value=(gate.name);
-                    label { "Closes at" input name="high_water" inputmode="numeric" size="8" value=(gate.high_water); }
-                    label { "Opens at" input name="low_water" inputmode="numeric" size="8" value=(gate.low_water); }
-                    button name="act" value="marks" { "Set the marks" }
-                }
+            @if viewer.may_act() { (forms(gate, viewer)) }
+        }
+    }
+}
+
+/// What an operator can do with a gate.
+fn forms(gate: &Gate, viewer: &Viewer) -> Markup {
+    html! {
+        form.row method="post" action="/ui/gates" {
+            (viewer.seal())
+            input type="hidden" name="gate" value=(gate.name);
+            @if gate.forced {
+                button name="act" value="release" { "Release" }
+            } @else {
+                button.act name="act" value="close" { "Hold closed" }
+                button.act name="act" value="open" { "Hold open" }
             }
+            @if gate.queue.is_none() { button.act name="act" value="remove" { "Remove the quota" } }
+        }
+        form.row method="post" action="/ui/gates" {
+            (viewer.seal())
+            input type="hidden" name="gate" value=(gate.name);
+            label { "Closes at" input name="high_water" inputmode="numeric" size="8" value=(gate.high_water); }
+            label { "Opens at" input name="low_water" inputmode="numeric" size="8" value=(gate.low_water); }
+            button name="act" value="marks" { "Set the marks" }
         }
     }
 }
@@ -100,24 +117,29 @@ pub(super) fn changes(history: &[GateChange]) -> Markup {
     if history.is_empty() {
         return html! { p.note { "No gate has changed yet." } };
     }
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "when" } th { "gate" } th { "became" } th.n { "depth" } th { "cause" } th { "by" } th.n { "lasted" } } }
-            tbody {
-                @for change in history {
-                    tr {
-                        td { (time(change.at)) }
-                        td { (change.gate) }
-                        td { (if change.state == "accepting" { tag("open", "good") } else { tag("closed", "bad") }) }
-                        td.n { (count(change.depth)) }
-                        td { (change.cause) }
-                        td { (change.actor) }
-                        td.n { (span(change.lasted_seconds)) @if change.is_current { " so far" } }
-                    }
-                }
+    let head = html! {
+        th { "when" }
+        th { "gate" }
+        th { "became" }
+        th.n { "depth" }
+        th { "cause" }
+        th { "by" }
+        th.n { "lasted" }
+    };
+    let rows = html! {
+        @for change in history {
+            tr {
+                td { (time(change.at)) }
+                td { (change.gate) }
+                td { (if change.state == "accepting" { tag("open", "good") } else { tag("closed", "bad") }) }
+                td.n { (count(change.depth)) }
+                td { (change.cause) }
+                td { (change.actor) }
+                td.n { (span(change.lasted_seconds)) @if change.is_current { " so far" } }
             }
-        } }
-    }
+        }
+    };
+    scrolling_table(&head, &rows)
 }
 
 /// `POST /ui/gates`

@@ -17,7 +17,7 @@ use super::{
     format::{count, span},
     frame::Page,
     session::Viewer,
-    work::Job,
+    work::{Job, Progress},
 };
 
 /// `GET /ui/jobs/{number}`
@@ -29,7 +29,10 @@ pub(super) async fn show(
     let job = ui.jobs.find(number);
     let Some(job) = job else {
         let body = html! {
-            p.note.warn { "This node does not know the job: it has restarted, or another node runs it. What its batches have done is done; begin it again, and it goes on." }
+            p.note.warn {
+                "This node does not know the job: it has restarted, or another node runs it. \
+                 What its batches have done is done; begin it again, and it goes on."
+            }
             p { a href="/ui/requests" { "To the requests" } }
         };
         return Ok(Page { title: "Job", section: "/ui/requests", live: None, body }.show(&ui, &viewer));
@@ -62,7 +65,12 @@ fn body(job: &Job, viewer: &Viewer) -> Markup {
     html! {
         table.plain {
             tr { th { (would) (done) } td.n { (count(state.done)) } }
-            @if job.act.verb() == "cancel" { tr { th { "are being sent, " (would) "cancelled unless that succeeds" } td.n { (count(state.cancelling)) } } }
+            @if job.act.verb() == "cancel" {
+                tr {
+                    th { "are being sent, " (would) "cancelled unless that succeeds" }
+                    td.n { (count(state.cancelling)) }
+                }
+            }
             @if state.left > 0 { tr { th { "cannot be " (done) } td.n { (count(state.left)) } } }
             tr { th { @if state.ended.is_some() { "took" } @else { "takes so far" } } td.n { (span(took)) } }
         }
@@ -73,14 +81,27 @@ fn body(job: &Job, viewer: &Viewer) -> Markup {
         } @else if !job.dry_run {
             p.note.good { "Ended. Begun by " (job.viewer) "." }
         } @else if state.done + state.cancelling > 0 && viewer.may_act() {
-            form method="post" action="/ui/requests/start" {
-                (viewer.seal())
-                @for (name, value) in &job.form { input type="hidden" name=(name) value=(value); }
-                button.act { @if job.act.verb() == "cancel" { "Cancel " (count(state.done + state.cancelling)) } @else { "Submit " (count(state.done)) " again" } }
-            }
+            (start(job, &state, viewer))
         } @else {
             p.note { "There is nothing to do." }
         }
         p { a href=(job.back) { "Back to the list" } }
+    }
+}
+
+/// The form that does what the job has only counted.
+fn start(job: &Job, counted: &Progress, viewer: &Viewer) -> Markup {
+    html! {
+        form method="post" action="/ui/requests/start" {
+            (viewer.seal())
+            @for (name, value) in &job.form { input type="hidden" name=(name) value=(value); }
+            button.act {
+                @if job.act.verb() == "cancel" {
+                    "Cancel " (count(counted.done + counted.cancelling))
+                } @else {
+                    "Submit " (count(counted.done)) " again"
+                }
+            }
+        }
     }
 }

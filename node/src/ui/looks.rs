@@ -24,8 +24,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How old everything else may be: it changes slowly, or costs more.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// How many times as long as it takes a look is kept: of a second the database works 15 ms for queues and gates, and 5 ms
-/// for everything else, however deep the queues are.
+/// How many times as long as it takes a look is kept: of a second the database works 15 ms for queues and gates, and
+/// 5 ms for everything else, however deep the queues are.
 const PAUSE: u32 = 67;
 const SLOW_PAUSE: u32 = 200;
 

@@ -14,9 +14,9 @@ use super::{
     chart::{self, Line, Mark},
     context::Ui,
     fault::Fault,
-    format::{NONE, colour_of, count, float, ms, or_none, percent, rate, seconds, span, tag, time},
+    format::{NONE, colour_of, count, float, ms, or_none, percent, rate, scrolling_table, seconds, span, tag, time},
     frame::Page,
-    looks::Look,
+    looks::{Look, Rest},
     session::Viewer,
 };
 
@@ -30,7 +30,10 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer) -> Result<Re
 /// What the page shows, in sections that are renewed by themselves.
 pub(super) fn body(ui: &Ui, look: &Look) -> Markup {
     html! {
-        section #alarms data-live aria-live="polite" aria-label="Alarms" { (alarms::stale(look)) (alarms::list(&alarms::of(ui, look))) }
+        section #alarms data-live aria-live="polite" aria-label="Alarms" {
+            (alarms::stale(look))
+            (alarms::list(&alarms::of(ui, look)))
+        }
         h2 { "When callers are answered" }
         section #answers data-live { (answers(look)) }
         h2 { "Queues" }
@@ -52,30 +55,46 @@ pub(super) fn body(ui: &Ui, look: &Look) -> Markup {
 fn answers(look: &Look) -> Markup {
     let rest = &look.rest;
     if rest.kinds.is_empty() {
-        return html! { p.note { "There is no kind yet: make one with " code { "tidegate kind add NAME --flow direct --rate 20" } "." } };
-    }
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr {
-                th { "kind" } th.n { "first in line" } th.n { "before the next" } th.n { "the next is told" } th.n { "half within" }
-                th.n { "90 % within" } th { span.soft { "from now, with the past error" } } th.n { "past error" } th.n { "held the 90 %" } th.n { "polls" }
-            } }
-            tbody {
-                @for (kind, quote) in &rest.quotes {
-                    @let overview = rest.kinds.iter().find(|known| known.name == *kind);
-                    @let entry = overview.map(|known| known.readiness_queue.as_deref().unwrap_or(&known.tx_queue));
-                    @let first = rest.first.iter().find(|(queue, _)| Some(&**queue) == entry).and_then(|(_, eta)| *eta);
-                    @let past = rest.etas.iter().find(|past| past.kind == *kind);
-                    tr {
-                        td { a href={ "/ui/requests?kind=" (kind) } { (kind) } @if overview.is_some_and(|known| known.paused) { " " (tag("paused", "warn")) } }
-                        td.n { (or_none(first, seconds)) }
-                        (told(*quote))
-                        td { (band(*quote, past)) }
-                        (past_figures(past))
-                    }
-                }
+        return html! {
+            p.note {
+                "There is no kind yet: make one with " code { "tidegate kind add NAME --flow direct --rate 20" } "."
             }
-        } }
+        };
+    }
+    let head = html! {
+        th { "kind" }
+        th.n { "first in line" }
+        th.n { "before the next" }
+        th.n { "the next is told" }
+        th.n { "half within" }
+        th.n { "90 % within" }
+        th { span.soft { "from now, with the past error" } }
+        th.n { "past error" }
+        th.n { "held the 90 %" }
+        th.n { "polls" }
+    };
+    let rows = html! {
+        @for (kind, quote) in &rest.quotes { (answer_row(rest, kind, *quote)) }
+    };
+    scrolling_table(&head, &rows)
+}
+
+fn answer_row(rest: &Rest, kind: &str, quote: Option<Quote>) -> Markup {
+    let overview = rest.kinds.iter().find(|known| known.name == kind);
+    let entry = overview.map(|known| known.readiness_queue.as_deref().unwrap_or(&known.tx_queue));
+    let first = rest.first.iter().find(|(queue, _)| Some(&**queue) == entry).and_then(|(_, eta)| *eta);
+    let past = rest.etas.iter().find(|past| past.kind == kind);
+    html! {
+        tr {
+            td {
+                a href={ "/ui/requests?kind=" (kind) } { (kind) }
+                @if overview.is_some_and(|known| known.paused) { " " (tag("paused", "warn")) }
+            }
+            td.n { (or_none(first, seconds)) }
+            (told(quote))
+            td { (band(quote, past)) }
+            (past_figures(past))
+        }
     }
 }
 
@@ -120,7 +139,11 @@ fn past_figures(past: Option<&EtaFigures>) -> Markup {
 
 fn queues(look: &Look) -> Markup {
     html! {
-        div.cards { @for queue in &look.queues { (queue_card(queue, look.gates.iter().find(|gate| gate.name == queue.queue))) } }
+        div.cards {
+            @for queue in &look.queues {
+                (queue_card(queue, look.gates.iter().find(|gate| gate.name == queue.queue)))
+            }
+        }
     }
 }
 
@@ -135,17 +158,35 @@ fn queue_card(queue: &QueueOverview, gate: Option<&Gate>) -> Markup {
     html! {
         div.card {
             h3 {
-                a href={ "/ui/history?queue=" (queue.queue) } { (queue.queue) } " "
-                (if is_closed { tag("gate closed", "bad") } else { tag("gate open", "good") })
+                a href={ "/ui/history?queue=" (queue.queue) } { (queue.queue) }
+                " " (if is_closed { tag("gate closed", "bad") } else { tag("gate open", "good") })
                 @if gate.is_some_and(|gate| gate.forced) { " " (tag("held by hand", "warn")) }
                 @if queue.paused { " " (tag("paused", "warn")) }
             }
             (chart::depth(queue.depth, queue.low_water, queue.high_water))
             table.plain {
-                tr { th { "depth" } td.n { (count(queue.depth)) } td.soft { "opens at " (count(queue.low_water.into())) ", closes at " (count(queue.high_water.into())) } }
-                tr { th { "held" } td.n { (count(queue.held)) } td.soft { (count(queue.waiting)) " wait, " (count(queue.backing_off)) " come later" } }
-                tr { th { "leave" } td.n { (rate(queue.per_second_10s)) } td.soft { "of " (limit) "; " (rate(queue.per_second_1m)) " over a minute" } }
-                tr { th { "tail" } td.n { (or_none(tail, span)) } td.soft { "oldest " (span(queue.oldest_seconds)) } }
+                tr {
+                    th { "depth" }
+                    td.n { (count(queue.depth)) }
+                    td.soft {
+                        "opens at " (count(queue.low_water.into())) ", closes at " (count(queue.high_water.into()))
+                    }
+                }
+                tr {
+                    th { "held" }
+                    td.n { (count(queue.held)) }
+                    td.soft { (count(queue.waiting)) " wait, " (count(queue.backing_off)) " come later" }
+                }
+                tr {
+                    th { "leave" }
+                    td.n { (rate(queue.per_second_10s)) }
+                    td.soft { "of " (limit) "; " (rate(queue.per_second_1m)) " over a minute" }
+                }
+                tr {
+                    th { "tail" }
+                    td.n { (or_none(tail, span)) }
+                    td.soft { "oldest " (span(queue.oldest_seconds)) }
+                }
             }
         }
     }
@@ -216,15 +257,24 @@ pub(super) fn kind_charts(minutes: &[KindMinute], kind: &str, range: Range) -> M
 }
 
 pub(super) fn stages(stages: &[StageLevel]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr {
-                th { "stage" } th.n { "calls a minute" } th.n { "failed" } th.n { "half within" } th.n { "99 % within" } th.n { "timeouts a request" }
-                th.n { "retries a request" } th.n { "backoff" } th { "breaker" } th.n { "timeout" } th.n { "W_retry" } th.n { "succeeds" }
-            } }
-            tbody { @for stage in stages { (stage_row(stage)) } }
-        } }
-    }
+    let head = html! {
+        th { "stage" }
+        th.n { "calls a minute" }
+        th.n { "failed" }
+        th.n { "half within" }
+        th.n { "99 % within" }
+        th.n { "timeouts a request" }
+        th.n { "retries a request" }
+        th.n { "backoff" }
+        th { "breaker" }
+        th.n { "timeout" }
+        th.n { "W_retry" }
+        th.n { "succeeds" }
+    };
+    let rows = html! {
+        @for stage in stages { (stage_row(stage)) }
+    };
+    scrolling_table(&head, &rows)
 }
 
 fn stage_row(stage: &StageLevel) -> Markup {
@@ -240,7 +290,10 @@ fn stage_row(stage: &StageLevel) -> Markup {
             td.n { (format!("{:.1}", stage.calls_per_minute)) }
             td.n { (or_none(stage.error_ratio, percent)) }
             td.n { (or_none(stage.p50_ms, |p50| ms(p50.into()))) }
-            td.n { (or_none(stage.p99_ms, |p99| ms(p99.into()))) @if let Some(target) = stage.slo_p99_ms { span.soft { " of " (ms(target.into())) } } }
+            td.n {
+                (or_none(stage.p99_ms, |p99| ms(p99.into())))
+                @if let Some(target) = stage.slo_p99_ms { span.soft { " of " (ms(target.into())) } }
+            }
             td.n { (each(stage.timeout_rate)) }
             td.n { (each(stage.retry_rate)) }
             td.n { "× " (stage.stretch) @if stage.congested { " × 2, congested" } }
@@ -259,46 +312,63 @@ fn requests(look: &Look) -> Markup {
         let found = rest.requests.iter().find(|count| count.kind == kind && count.status == status);
         found.map_or(0, |count| count.requests)
     };
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "kind" } @for status in &statuses { th.n { (status) } } } }
-            tbody {
-                @for kind in &rest.kinds {
-                    tr {
-                        td { (kind.name) }
-                        @for status in &statuses {
-                            @let number = of(&kind.name, status);
-                            td.n { @if number == 0 { (NONE) } @else {
-                                a class=(colour_of(status)) href={ "/ui/requests?kind=" (kind.name) "&state=" (status) } { (count(number)) }
-                            } }
-                        }
-                    }
+    let head = html! {
+        th { "kind" }
+        @for status in &statuses { th.n { (status) } }
+    };
+    let rows = html! {
+        @for kind in &rest.kinds {
+            tr {
+                td { (kind.name) }
+                @for status in &statuses {
+                    td.n { (link_to_requests(&kind.name, status, of(&kind.name, status))) }
                 }
             }
-        } }
+        }
+    };
+    scrolling_table(&head, &rows)
+}
+
+/// How many requests of a kind have a status; it leads to them.
+fn link_to_requests(kind: &str, status: &str, number: i64) -> Markup {
+    html! {
+        @if number == 0 {
+            (NONE)
+        } @else {
+            a class=(colour_of(status)) href={ "/ui/requests?kind=" (kind) "&state=" (status) } { (count(number)) }
+        }
     }
 }
 
 pub(super) fn workers(workers: &[WorkerOverview]) -> Markup {
     if workers.is_empty() {
-        return html! { p.note { "No worker has been seen: start one, such as " code { "tidegate-worker --queue tx --url http://…" } "." } };
-    }
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "worker" } th { "queues" } th { "state" } th.n { "holds" } th { "last seen" } th { "started" } } }
-            tbody {
-                @for worker in workers {
-                    @let colour = match worker.state() { "alive" => "good", "lost" => "bad", _ => "" };
-                    tr {
-                        td { (worker.name) }
-                        td { (worker.queues.join(", ")) }
-                        td { (tag(worker.state(), colour)) }
-                        td.n { (count(worker.held)) }
-                        td { (time(worker.last_seen_at)) }
-                        td { (time(worker.started_at)) }
-                    }
-                }
+        return html! {
+            p.note {
+                "No worker has been seen: start one, such as "
+                code { "tidegate-worker --queue tx --url http://…" } "."
             }
-        } }
+        };
     }
+    let head = html! {
+        th { "worker" }
+        th { "queues" }
+        th { "state" }
+        th.n { "holds" }
+        th { "last seen" }
+        th { "started" }
+    };
+    let rows = html! {
+        @for worker in workers {
+            @let colour = match worker.state() { "alive" => "good", "lost" => "bad", _ => "" };
+            tr {
+                td { (worker.name) }
+                td { (worker.queues.join(", ")) }
+                td { (tag(worker.state(), colour)) }
+                td.n { (count(worker.held)) }
+                td { (time(worker.last_seen_at)) }
+                td { (time(worker.started_at)) }
+            }
+        }
+    };
+    scrolling_table(&head, &rows)
 }

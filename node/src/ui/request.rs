@@ -46,14 +46,23 @@ pub(super) async fn show(
         @if let Some(done) = fields.get("done").and_then(acts::sentence) { p.note.good role="status" { (done) } }
         (reasons_of(&reasons))
         div.cards {
-            div.card { h2 { "Where it is" } (place(&detail, outlook.as_ref())) }
-            div.card { h2 { "What it is" } (facts(&detail)) }
+            div.card {
+                h2 { "Where it is" }
+                (place(&detail, outlook.as_ref()))
+            }
+            div.card {
+                h2 { "What it is" }
+                (facts(&detail))
+            }
         }
         h2 { "Its life" }
         (life(&steps, detail.finished_at))
         h2 { "Payload and response" }
         (contents(&detail, &viewer))
-        @if viewer.may_act() { h2 { "Acts" } (acts::forms(&detail, &viewer)) }
+        @if viewer.may_act() {
+            h2 { "Acts" }
+            (acts::forms(&detail, &viewer))
+        }
     };
     let title = format!("Request {id}");
     Ok(Page { title: &title, section: "/ui/requests", live: None, body }.show(&ui, &viewer))
@@ -67,21 +76,22 @@ fn place(detail: &RequestDetail, outlook: Option<&Outlook>) -> Markup {
     let executed = detail.executed.as_deref();
     html! {
         table.plain {
-            tr { th { "state" } td { (tag(detail.status.as_str(), colour_of(detail.status.as_str()))) " by " (detail.cause) } }
-            @if let Some(queue) = &detail.queue { tr { th { "queue" } td { a href={ "/ui/history?queue=" (queue) } { (queue) } } } }
-            @if let Some(outlook) = outlook {
-                @if let Some(position) = outlook.position { tr { th { "before it" } td { (count(position)) } } }
-                tr { th { "for" } td { (span(outlook.elapsed.as_secs_f64())) } }
-                @if let Some(eta) = outlook.eta {
-                    tr { th { "its caller is told" } td { "come back in " (seconds(eta.retry_after.as_secs())) } }
-                    @if let (Some(p50), Some(p90)) = (eta.p50, eta.p90) {
-                        tr { th { "answered" } td { "half within " (span(p50.as_secs_f64())) ", 90 % within " (span(p90.as_secs_f64())) } }
-                    }
-                }
+            tr {
+                th { "state" }
+                td { (tag(detail.status.as_str(), colour_of(detail.status.as_str()))) " by " (detail.cause) }
             }
-            @if let Some(word) = executed { tr { th { "executed" } td { (tag(word, if word == "unknown" { "warn" } else { "" })) } } }
+            @if let Some(queue) = &detail.queue {
+                tr { th { "queue" } td { a href={ "/ui/history?queue=" (queue) } { (queue) } } }
+            }
+            @if let Some(outlook) = outlook { (expectations(outlook)) }
+            @if let Some(word) = executed {
+                tr { th { "executed" } td { (tag(word, if word == "unknown" { "warn" } else { "" })) } }
+            }
             @if let Some(resolution) = outlook.and_then(|outlook| outlook.resolution.as_ref()) {
-                tr { th { "known" } td { (resolution.executed.as_str()) " by " (resolution.source) ", " (time(resolution.at)) } }
+                tr {
+                    th { "known" }
+                    td { (resolution.executed.as_str()) " by " (resolution.source) ", " (time(resolution.at)) }
+                }
             }
             @if detail.finished_at.is_none() { tr { th { "deadline" } td { (time(detail.deadline_at)) } } }
             @if let Some(at) = detail.cancel_requested_at { tr { th { "cancel requested" } td { (time(at)) } } }
@@ -90,28 +100,59 @@ fn place(detail: &RequestDetail, outlook: Option<&Outlook>) -> Markup {
     }
 }
 
+/// When the answer to a request is expected.
+fn expectations(outlook: &Outlook) -> Markup {
+    html! {
+        @if let Some(position) = outlook.position { tr { th { "before it" } td { (count(position)) } } }
+        tr { th { "for" } td { (span(outlook.elapsed.as_secs_f64())) } }
+        @if let Some(eta) = outlook.eta {
+            tr { th { "its caller is told" } td { "come back in " (seconds(eta.retry_after.as_secs())) } }
+            @if let (Some(p50), Some(p90)) = (eta.p50, eta.p90) {
+                tr {
+                    th { "answered" }
+                    td { "half within " (span(p50.as_secs_f64())) ", 90 % within " (span(p90.as_secs_f64())) }
+                }
+            }
+        }
+    }
+}
+
 fn facts(detail: &RequestDetail) -> Markup {
     let text = |value: Option<&str>| value.unwrap_or(NONE).to_owned();
     html! {
         table.plain {
-            tr { th { "kind" } td { a href={ "/ui/requests?kind=" (detail.kind) } { (detail.kind) } " (" (detail.flow) ")" } }
+            tr {
+                th { "kind" }
+                td { a href={ "/ui/requests?kind=" (detail.kind) } { (detail.kind) } " (" (detail.flow) ")" }
+            }
             tr { th { "submitter" } td { (text(detail.submitter.as_deref())) } }
             tr { th { "submitted" } td { (time(detail.submitted_at)) } }
             tr { th { "told then" } td { (super::format::or_none(detail.eta_seconds, span)) } }
             tr { th { "ended" } td { (time_or_none(detail.finished_at)) } }
-            tr { th { "checks, sends" } td { (detail.readiness_attempt) ", " (detail.tx_attempt) @if detail.tx_unsent > 0 { " (" (detail.tx_unsent) " did not leave)" } } }
+            tr {
+                th { "checks, sends" }
+                td {
+                    (detail.readiness_attempt) ", " (detail.tx_attempt)
+                    @if detail.tx_unsent > 0 { " (" (detail.tx_unsent) " did not leave)" }
+                }
+            }
             tr { th { "reference" } td { (text(detail.reference.as_deref())) } }
-            @if detail.response_threshold > 1 { tr { th { "shares" } td { (detail.shares) " of " (detail.response_threshold) } } }
+            @if detail.response_threshold > 1 {
+                tr { th { "shares" } td { (detail.shares) " of " (detail.response_threshold) } }
+            }
             @if let Some(id) = detail.send_id { tr { th { "sent as" } td { (request(id)) } } }
             @if let Some(id) = detail.redrive_of { tr { th { "repeats" } td { (request(id)) } } }
             @if let Some(id) = detail.redriven_as { tr { th { "submitted again as" } td { (request(id)) } } }
             @if let Some(url) = &detail.callback_url { tr { th { "callback" } td { (url) } } }
             @if let Some(state) = &detail.delivery {
-                tr { th { "webhook" } td {
-                    (state) ", " (detail.delivery_attempt.unwrap_or_default()) " attempts"
-                    @if let Some(status) = detail.delivery_status { ", answered " (status) }
-                    @if let Some(error) = &detail.delivery_error { ": " (error) }
-                } }
+                tr {
+                    th { "webhook" }
+                    td {
+                        (state) ", " (detail.delivery_attempt.unwrap_or_default()) " attempts"
+                        @if let Some(status) = detail.delivery_status { ", answered " (status) }
+                        @if let Some(error) = &detail.delivery_error { ": " (error) }
+                    }
+                }
             }
         }
     }
@@ -146,12 +187,17 @@ fn contents(detail: &RequestDetail, viewer: &Viewer) -> Markup {
     html! {
         p {
             "Payload, " (bytes(detail.payload_bytes)) " as stored; "
-            @match detail.response_bytes { Some(size) => { "response, " (bytes(size)) "." } None => { "no response." } }
+            @match detail.response_bytes {
+                Some(size) => { "response, " (bytes(size)) "." }
+                None => { "no response." }
+            }
         }
         @if viewer.sees_payloads() {
             p.row {
                 a href={ "/ui/requests/" (detail.id) "/payload" } { "Show the payload" }
-                @if detail.response_bytes.is_some() { a href={ "/ui/requests/" (detail.id) "/response" } { "Show the response" } }
+                @if detail.response_bytes.is_some() {
+                    a href={ "/ui/requests/" (detail.id) "/response" } { "Show the response" }
+                }
             }
         } @else {
             p.soft { "Only keys with the scope " code { "payload" } " see them." }
@@ -174,7 +220,9 @@ pub(super) async fn content(
     let title = format!("The {part} of {id}");
     let body = html! {
         p { a href={ "/ui/requests/" (id) } { "Back to the request" } }
-        @if length > SHOWN.into() { p.note.warn { "The first " (count(SHOWN.into())) " of " (count(length)) " characters." } }
+        @if length > SHOWN.into() {
+            p.note.warn { "The first " (count(SHOWN.into())) " of " (count(length)) " characters." }
+        }
         pre tabindex="0" { (text) }
     };
     Ok(Page { title: &title, section: "/ui/requests", live: None, body }.show(&ui, &viewer))

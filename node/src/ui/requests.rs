@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::{
     context::Ui,
     fault::Fault,
-    format::{NONE, colour_of, count, request, tag, time, time_or_none},
+    format::{NONE, colour_of, count, request, scrolling_table, tag, time, time_or_none},
     frame::Page,
     looks::Look,
     session::{Act, Fields, Viewer},
@@ -141,8 +141,11 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
         }
         p.row {
             @if filter.query.before.is_some() { a href=(filter.address(&[])) { "Newest" } }
-            @if let Some(next) = page.next { a href=(filter.address(&[("before", &next.to_string())])) { "Older" } }
-            @else if !page.requests.is_empty() { span.soft { "These are the oldest." } }
+            @if let Some(next) = page.next {
+                a href=(filter.address(&[("before", &next.to_string())])) { "Older" }
+            } @else if !page.requests.is_empty() {
+                span.soft { "These are the oldest." }
+            }
         }
     };
     Ok(Page { title: "Requests", section: "/ui/requests", live: None, body }.show(&ui, &viewer))
@@ -152,7 +155,10 @@ fn search(fields: &Fields) -> Markup {
     let name = fields.get("find");
     html! {
         form.row method="get" action="/ui/requests" role="search" {
-            label { "Id, reference, or key (with kind, and submitter if it has one)" input name="find" size="44" value=[name]; }
+            label {
+                "Id, reference, or key (with kind, and submitter if it has one)"
+                input name="find" size="44" value=[name];
+            }
             label { "Kind" input name="kind" size="14"; }
             label { "Submitter" input name="submitter" size="14"; }
             button { "Find" }
@@ -161,35 +167,42 @@ fn search(fields: &Fields) -> Markup {
     }
 }
 
+/// A field of the filters that is one of these words, or all.
+fn choice<'a>(
+    label: &str,
+    name: &str,
+    words: impl Iterator<Item = &'a str>,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Markup {
+    html! {
+        label {
+            (label)
+            select name=(name) {
+                option value="" { "all" }
+                @for word in words { option value=(word) selected[is_chosen(word)] { (word) } }
+            }
+        }
+    }
+}
+
 fn filters(filter: &Filter, look: &Look) -> Markup {
     let query = &filter.query;
+    let kinds = look.rest.kinds.iter().map(|kind| kind.name.as_str());
+    let statuses = Status::ALL.iter().map(|status| status.as_str());
+    let queues = look.queues.iter().map(|queue| queue.queue.as_str());
+    let answers = ["yes", "no", "unknown"].into_iter();
     html! {
         form.row method="get" action="/ui/requests" aria-label="Filters" {
-            label { "Kind" select name="kind" {
-                option value="" { "all" }
-                @for kind in &look.rest.kinds {
-                    option value=(kind.name) selected[query.kind.as_ref() == Some(&kind.name)] { (kind.name) }
-                }
-            } }
-            label { "State" select name="state" {
-                option value="" { "all" }
-                @for status in Status::ALL {
-                    option value=(status.as_str()) selected[query.statuses.contains(status)] { (status.as_str()) }
-                }
-            } }
-            label { "Queue" select name="queue" {
-                option value="" { "all" }
-                @for queue in &look.queues {
-                    option value=(queue.queue) selected[query.queue.as_ref() == Some(&queue.queue)] { (queue.queue) }
-                }
-            } }
-            label { "Executed" select name="executed" {
-                option value="" { "all" }
-                @for word in ["yes", "no", "unknown"] { option value=(word) selected[filter.value("executed") == word] { (word) } }
-            } }
+            (choice("Kind", "kind", kinds, |kind| query.kind.as_deref() == Some(kind)))
+            (choice("State", "state", statuses, |word| query.statuses.iter().any(|status| status.as_str() == word)))
+            (choice("Queue", "queue", queues, |queue| query.queue.as_deref() == Some(queue)))
+            (choice("Executed", "executed", answers, |word| filter.value("executed") == word))
             label { "Cause or code" input name="cause" size="16" value=(filter.value("cause")); }
             label { "Submitter" input name="submitter" size="14" value=(filter.value("submitter")); }
-            label { "Sends, at least" input name="attempts" size="5" inputmode="numeric" value=(filter.value("attempts")); }
+            label {
+                "Sends, at least"
+                input name="attempts" size="5" inputmode="numeric" value=(filter.value("attempts"));
+            }
             label { "Since (time, or 2h)" input name="since" size="20" value=(filter.value("since")); }
             label { "Until" input name="until" size="20" value=(filter.value("until")); }
             button { "Filter" }
@@ -207,7 +220,9 @@ fn total(filter: &Filter, look: &Look) -> Markup {
         && query.since.is_none()
         && query.until.is_none();
     if !is_counted {
-        return html! { span.soft { "A page reads ten thousand requests at most; it may be short, and “Older” goes on." } };
+        return html! {
+            span.soft { "A page reads ten thousand requests at most; it may be short, and “Older” goes on." }
+        };
     }
     let counted = look.rest.requests.iter().filter(|count| {
         query.kind.as_ref().is_none_or(|kind| *kind == count.kind)
@@ -218,31 +233,49 @@ fn total(filter: &Filter, look: &Look) -> Markup {
 
 fn list(requests: &[ListedRequest], with_boxes: bool) -> Markup {
     if requests.is_empty() {
-        return html! { p.note { "No request is here. A filter may leave them out, or nothing was submitted: " code { "tidegate submit KIND PAYLOAD" } "." } };
+        return html! {
+            p.note {
+                "No request is here. A filter may leave them out, or nothing was submitted: "
+                code { "tidegate submit KIND PAYLOAD" } "."
+            }
+        };
     }
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr {
-                @if with_boxes { th { label.box { input #every type="checkbox" hidden aria-label="Choose all of this page"; span.soft { "choose" } } } }
-                th { "request" } th { "kind" } th { "state" } th { "code" } th { "submitter" } th { "queue" } th { "submitted" } th { "ended" }
-            } }
-            tbody {
-                @for found in requests {
-                    tr {
-                        @if with_boxes { td { input type="checkbox" name="id" value=(found.id) aria-label={ "Choose " (found.id) }; } }
-                        td { (request(found.id)) }
-                        td { (found.kind) }
-                        td { (tag(found.status.as_str(), colour_of(found.status.as_str()))) }
-                        td { (found.code.as_deref().unwrap_or(NONE)) }
-                        td { (found.submitter.as_deref().unwrap_or(NONE)) }
-                        td { (found.queue.as_deref().unwrap_or(NONE)) }
-                        td { (time(found.submitted_at)) }
-                        td { (time_or_none(found.finished_at)) }
-                    }
+    let head = html! {
+        @if with_boxes {
+            th {
+                label.box {
+                    input #every type="checkbox" hidden aria-label="Choose all of this page";
+                    span.soft { "choose" }
                 }
             }
-        } }
-    }
+        }
+        th { "request" }
+        th { "kind" }
+        th { "state" }
+        th { "code" }
+        th { "submitter" }
+        th { "queue" }
+        th { "submitted" }
+        th { "ended" }
+    };
+    let rows = html! {
+        @for found in requests {
+            tr {
+                @if with_boxes {
+                    td { input type="checkbox" name="id" value=(found.id) aria-label={ "Choose " (found.id) }; }
+                }
+                td { (request(found.id)) }
+                td { (found.kind) }
+                td { (tag(found.status.as_str(), colour_of(found.status.as_str()))) }
+                td { (found.code.as_deref().unwrap_or(NONE)) }
+                td { (found.submitter.as_deref().unwrap_or(NONE)) }
+                td { (found.queue.as_deref().unwrap_or(NONE)) }
+                td { (time(found.submitted_at)) }
+                td { (time_or_none(found.finished_at)) }
+            }
+        }
+    };
+    scrolling_table(&head, &rows)
 }
 
 fn acts(filter: &Filter) -> Markup {
@@ -252,7 +285,10 @@ fn acts(filter: &Filter) -> Markup {
             button.act name="act" value="redrive" { "Redrive the chosen …" }
             @if filter.may_cancel_all() { button.act name="act" value="cancel_all" { "Cancel all that match …" } }
             @if filter.may_redrive_all() { button.act name="act" value="redrive_all" { "Redrive all that match …" } }
-            label.box { input type="checkbox" name="may_repeat" value="yes"; "redrive also what may have been executed" }
+            label.box {
+                input type="checkbox" name="may_repeat" value="yes";
+                "redrive also what may have been executed"
+            }
         }
         p.soft { "Each is counted first; nothing is done before you say so." }
     }

@@ -13,7 +13,7 @@ use tidegate::internals::store::{ConfigRecord, ConfigSetting, SettingValue};
 use super::{
     context::Ui,
     fault::Fault,
-    format::{tag, time},
+    format::{scrolling_table, tag, time},
     frame::Page,
     session::{Act, Fields, Viewer},
 };
@@ -35,9 +35,15 @@ async fn page(ui: &Ui, viewer: &Viewer, name: Option<&str>, refused: Option<&str
         @if let Some(refused) = refused { p.note.bad role="alert" { "Not changed: " (refused) } }
         p.row {
             a href="/ui/settings" { "All" }
-            @for queue in &look.queues { a href={ "/ui/settings?name=" (queue.queue) } { "queue " (queue.queue) } }
-            @for kind in &look.rest.kinds { a href={ "/ui/settings?name=" (kind.name) } { "kind " (kind.name) } }
-            @for stage in &look.rest.stages { a href={ "/ui/settings?name=" (stage.kind) "." (stage.stage) } { (stage.kind) "." (stage.stage) } }
+            @for queue in &look.queues {
+                a href={ "/ui/settings?name=" (queue.queue) } { "queue " (queue.queue) }
+            }
+            @for kind in &look.rest.kinds {
+                a href={ "/ui/settings?name=" (kind.name) } { "kind " (kind.name) }
+            }
+            @for stage in &look.rest.stages {
+                a href={ "/ui/settings?name=" (stage.kind) "." (stage.stage) } { (stage.kind) "." (stage.stage) }
+            }
         }
         (table(&settings, viewer, name))
         h2 { "Changes" }
@@ -61,55 +67,51 @@ fn shown(value: &SettingValue) -> String {
 }
 
 fn table(settings: &[ConfigSetting], viewer: &Viewer, of: Option<&str>) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "setting" } th { "value" } th { "came with" } th { "meaning" } } }
-            tbody {
-                @for setting in settings {
-                    @let value = shown(&setting.value);
-                    tr {
-                        td { code { (setting.name) } @if !setting.is_default { " " (tag("changed", "warn")) } }
-                        td {
-                            @if viewer.may_act() {
-                                form.row method="post" action="/ui/settings" {
-                                    (viewer.seal())
-                                    input type="hidden" name="setting" value=(setting.name);
-                                    @if let Some(of) = of { input type="hidden" name="of" value=(of); }
-                                    input name="value" value=(value) size="14" aria-label=(setting.name);
-                                    button { "Set" }
-                                }
-                            } @else { (value) }
-                            @if let Some(unit) = &setting.unit { span.soft { (unit) } }
+    let head = html! { th { "setting" } th { "value" } th { "came with" } th { "meaning" } };
+    let rows = html! {
+        @for setting in settings {
+            @let value = shown(&setting.value);
+            tr {
+                td { code { (setting.name) } @if !setting.is_default { " " (tag("changed", "warn")) } }
+                td {
+                    @if viewer.may_act() {
+                        form.row method="post" action="/ui/settings" {
+                            (viewer.seal())
+                            input type="hidden" name="setting" value=(setting.name);
+                            @if let Some(of) = of { input type="hidden" name="of" value=(of); }
+                            input name="value" value=(value) size="14" aria-label=(setting.name);
+                            button { "Set" }
                         }
-                        td { (shown(&setting.default_value)) }
-                        td.soft { (setting.comment.as_deref().unwrap_or_default()) }
+                    } @else {
+                        (value)
                     }
+                    @if let Some(unit) = &setting.unit { span.soft { (unit) } }
                 }
+                td { (shown(&setting.default_value)) }
+                td.soft { (setting.comment.as_deref().unwrap_or_default()) }
             }
-        } }
-    }
+        }
+    };
+    scrolling_table(&head, &rows)
 }
 
 fn changes(history: &[ConfigRecord]) -> Markup {
     if history.is_empty() {
         return html! { p.note { "Nothing was changed yet." } };
     }
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "when" } th { "setting" } th { "from" } th { "to" } th { "by" } } }
-            tbody {
-                @for change in history {
-                    tr {
-                        td { (time(change.at)) }
-                        td { code { (change.name) } }
-                        td { (shown(&change.old_value)) }
-                        td { (shown(&change.new_value)) }
-                        td { (change.on_behalf_of.as_deref().unwrap_or(&change.actor)) }
-                    }
-                }
+    let head = html! { th { "when" } th { "setting" } th { "from" } th { "to" } th { "by" } };
+    let rows = html! {
+        @for change in history {
+            tr {
+                td { (time(change.at)) }
+                td { code { (change.name) } }
+                td { (shown(&change.old_value)) }
+                td { (shown(&change.new_value)) }
+                td { (change.on_behalf_of.as_deref().unwrap_or(&change.actor)) }
             }
-        } }
-    }
+        }
+    };
+    scrolling_table(&head, &rows)
 }
 
 /// `POST /ui/settings`: shows the sentence of a refusal, such as the inequality of a policy over its budget.

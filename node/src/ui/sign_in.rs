@@ -32,7 +32,10 @@ fn sign_in(to: &str, wrong: Option<&str>) -> Markup {
         @if let Some(wrong) = wrong { p.note.bad role="alert" { (wrong) } }
         form.row method="post" action="/ui/sign-in" {
             input type="hidden" name="to" value=(to);
-            label { "API key" input type="password" name="key" required autofocus autocomplete="current-password" size="40"; }
+            label {
+                "API key"
+                input type="password" name="key" required autofocus autocomplete="current-password" size="40";
+            }
             button.main { "Sign in" }
         }
         p.soft {

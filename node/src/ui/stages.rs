@@ -10,7 +10,7 @@ use super::{
     alarms,
     context::Ui,
     fault::Fault,
-    format::{count, ms, or_none, percent, rate, tag, time_or_none},
+    format::{count, ms, or_none, percent, rate, scrolling_table, tag, time_or_none},
     frame::Page,
     looks::Look,
     now,
@@ -39,32 +39,43 @@ pub(super) fn sections(look: &Look) -> Markup {
 
 fn estimators(estimators: &[EstimatorOverview]) -> Markup {
     if estimators.is_empty() {
-        return html! { p.note { "No policy learns its timeout: set " code { "KIND.STAGE.timeout_mode" } " to " code { "adaptive" } "." } };
+        return html! {
+            p.note {
+                "No policy learns its timeout: set " code { "KIND.STAGE.timeout_mode" } " to " code { "adaptive" } "."
+            }
+        };
     }
     let time = |value: Option<f64>| or_none(value, ms);
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr {
-                th { "stage" } th { "state" } th.n { "timeout" } th.n { "smoothed" } th.n { "deviation" } th.n { "margin" } th.n { "time out" }
-                th.n { "target" } th.n { "calls" } th.n { "processes" } th { "last folded" }
-            } }
-            tbody {
-                @for learned in estimators {
-                    tr {
-                        td { (learned.kind) "." (learned.stage) }
-                        td { (tag(&learned.state.replace('_', " "), if learned.state == "high_load" { "warn" } else { "good" })) }
-                        td.n { (ms(learned.timeout_ms)) }
-                        td.n { (time(learned.srtt_ms)) }
-                        td.n { (time(learned.rttvar_ms)) }
-                        td.n { (learned.k_margin) }
-                        td.n { (or_none(learned.failure_rate, percent)) }
-                        td.n { (or_none(learned.slo, percent)) }
-                        td.n { (or_none(learned.load_rps, rate)) }
-                        td.n { (count(learned.processes)) }
-                        td { (time_or_none(learned.updated_at)) }
-                    }
-                }
+    let head = html! {
+        th { "stage" }
+        th { "state" }
+        th.n { "timeout" }
+        th.n { "smoothed" }
+        th.n { "deviation" }
+        th.n { "margin" }
+        th.n { "time out" }
+        th.n { "target" }
+        th.n { "calls" }
+        th.n { "processes" }
+        th { "last folded" }
+    };
+    let rows = html! {
+        @for learned in estimators {
+            @let colour = if learned.state == "high_load" { "warn" } else { "good" };
+            tr {
+                td { (learned.kind) "." (learned.stage) }
+                td { (tag(&learned.state.replace('_', " "), colour)) }
+                td.n { (ms(learned.timeout_ms)) }
+                td.n { (time(learned.srtt_ms)) }
+                td.n { (time(learned.rttvar_ms)) }
+                td.n { (learned.k_margin) }
+                td.n { (or_none(learned.failure_rate, percent)) }
+                td.n { (or_none(learned.slo, percent)) }
+                td.n { (or_none(learned.load_rps, rate)) }
+                td.n { (count(learned.processes)) }
+                td { (time_or_none(learned.updated_at)) }
             }
-        } }
-    }
+        }
+    };
+    scrolling_table(&head, &rows)
 }

@@ -6,13 +6,16 @@ use axum::{
     extract::State,
     response::{IntoResponse, Redirect, Response},
 };
-use maud::html;
-use tidegate::request::RequestId;
+use maud::{Markup, html};
+use tidegate::{
+    internals::store::{CallbackHost, DeliveryRecord},
+    request::RequestId,
+};
 
 use super::{
     context::Ui,
     fault::Fault,
-    format::{NONE, count, request, tag, time, time_or_none},
+    format::{NONE, count, request, scrolling_table, tag, time, time_or_none},
     frame::Page,
     session::{Act, Fields, Viewer},
 };
@@ -38,46 +41,96 @@ pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer, fields: Fiel
         @if viewer.may_act() && counts.failed > 0 {
             form.row method="post" action="/ui/webhooks" {
                 (viewer.seal())
-                button.act name="act" value="redeliver_failed" { "Deliver the " (count(counts.failed)) " failed ones again" }
+                button.act name="act" value="redeliver_failed" {
+                    "Deliver the " (count(counts.failed)) " failed ones again"
+                }
             }
         }
         h2 { @if only_failed { "Failed deliveries" } @else { "Deliveries, the latest first" } }
-        p { @if only_failed { a href="/ui/webhooks" { "All" } } @else { a href="/ui/webhooks?failed=yes" { "Only failed ones" } } }
-        @if deliveries.is_empty() { p.note { "There is none: a request with a callback has one when it ends." } }
-        @else { div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "request" } th { "URL" } th { "state" } th.n { "attempts" } th { "answer" } th { "next" } th { "ended" } th { span.soft { "act" } } } }
-            tbody {
-                @for delivery in &deliveries {
-                    @let colour = match &*delivery.state { "delivered" => "good", "failed" => "bad", _ => "" };
-                    tr {
-                        td { (request(delivery.request_id)) }
-                        td { (delivery.url) }
-                        td { (tag(&delivery.state, colour)) @if delivery.under_way { " under way" } }
-                        td.n { (delivery.attempt) }
-                        td { @match delivery.last_status { Some(status) => { (status) } None => { (NONE) } } @if let Some(error) = &delivery.last_error { ": " (error) } }
-                        td { @if delivery.state == "pending" { (time(delivery.due_at)) } @else { (NONE) } }
-                        td { (time_or_none(delivery.finished_at)) }
-                        td { @if viewer.may_act() && delivery.state != "pending" {
-                            form method="post" action="/ui/webhooks" {
-                                (viewer.seal())
-                                input type="hidden" name="id" value=(delivery.request_id);
-                                button name="act" value="redeliver" { "Again" }
-                            }
-                        } }
+        p {
+            @if only_failed {
+                a href="/ui/webhooks" { "All" }
+            } @else {
+                a href="/ui/webhooks?failed=yes" { "Only failed ones" }
+            }
+        }
+        (table_of_deliveries(&deliveries, &viewer))
+        h2 { "Hosts that callbacks may name" }
+        (table_of_hosts(&hosts))
+    };
+    Ok(Page { title: "Webhooks", section: "/ui/webhooks", live: None, body }.show(&ui, &viewer))
+}
+
+fn table_of_deliveries(deliveries: &[DeliveryRecord], viewer: &Viewer) -> Markup {
+    if deliveries.is_empty() {
+        return html! { p.note { "There is none: a request with a callback has one when it ends." } };
+    }
+    let head = html! {
+        th { "request" }
+        th { "URL" }
+        th { "state" }
+        th.n { "attempts" }
+        th { "answer" }
+        th { "next" }
+        th { "ended" }
+        th { span.soft { "act" } }
+    };
+    let rows = html! {
+        @for delivery in deliveries { (delivery_row(delivery, viewer)) }
+    };
+    scrolling_table(&head, &rows)
+}
+
+fn delivery_row(delivery: &DeliveryRecord, viewer: &Viewer) -> Markup {
+    let colour = match &*delivery.state {
+        "delivered" => "good",
+        "failed" => "bad",
+        _ => "",
+    };
+    html! {
+        tr {
+            td { (request(delivery.request_id)) }
+            td { (delivery.url) }
+            td { (tag(&delivery.state, colour)) @if delivery.under_way { " under way" } }
+            td.n { (delivery.attempt) }
+            td {
+                @match delivery.last_status {
+                    Some(status) => { (status) }
+                    None => { (NONE) }
+                }
+                @if let Some(error) = &delivery.last_error { ": " (error) }
+            }
+            td { @if delivery.state == "pending" { (time(delivery.due_at)) } @else { (NONE) } }
+            td { (time_or_none(delivery.finished_at)) }
+            td {
+                @if viewer.may_act() && delivery.state != "pending" {
+                    form method="post" action="/ui/webhooks" {
+                        (viewer.seal())
+                        input type="hidden" name="id" value=(delivery.request_id);
+                        button name="act" value="redeliver" { "Again" }
                     }
                 }
             }
-        } } }
-        h2 { "Hosts that callbacks may name" }
-        @if hosts.is_empty() { p.note { "None: " code { "tidegate webhook hosts add HOST" } "." } }
-        @else { div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "host" } th { "private addresses" } th { "allowed" } th { "by" } } }
-            tbody { @for host in &hosts { tr {
-                td { (host.host) } td { @if host.allow_private { "yes" } @else { "no" } } td { (time(host.created_at)) } td { (host.created_by) }
-            } } }
-        } } }
+        }
+    }
+}
+
+fn table_of_hosts(hosts: &[CallbackHost]) -> Markup {
+    if hosts.is_empty() {
+        return html! { p.note { "None: " code { "tidegate webhook hosts add HOST" } "." } };
+    }
+    let head = html! { th { "host" } th { "private addresses" } th { "allowed" } th { "by" } };
+    let rows = html! {
+        @for host in hosts {
+            tr {
+                td { (host.host) }
+                td { @if host.allow_private { "yes" } @else { "no" } }
+                td { (time(host.created_at)) }
+                td { (host.created_by) }
+            }
+        }
     };
-    Ok(Page { title: "Webhooks", section: "/ui/webhooks", live: None, body }.show(&ui, &viewer))
+    scrolling_table(&head, &rows)
 }
 
 /// `POST /ui/webhooks`

@@ -1,7 +1,7 @@
 //! Acts on many requests: batch after batch in the background.
 //!
-//! Each batch is a transaction of its own, and each request has its act in its history; so a job that ends with its node
-//! leaves nothing half done, and beginning it again goes on.
+//! Each batch is a transaction of its own, and each request has its act in its history; so a job that ends with its
+//! node leaves nothing half done, and beginning it again goes on.
 
 use std::{
     collections::BTreeMap,

@@ -12,7 +12,7 @@ use super::{
     alarms,
     context::Ui,
     fault::Fault,
-    format::{count, tag},
+    format::{count, scrolling_table, tag},
     frame::Page,
     looks::Look,
     now,
@@ -22,17 +22,16 @@ use super::{
 /// `GET /ui/workers`
 pub(super) async fn show(State(ui): State<Arc<Ui>>, viewer: Viewer) -> Result<Response, Fault> {
     let look = ui.looks.latest().await?;
+    let head = html! { th { "name" } th { "state" } th.n { "depth" } th { span.soft { "change" } } };
+    let rows = html! {
+        @for queue in &look.queues { (row(&viewer, "queue", &queue.queue, queue.paused, Some(queue.depth))) }
+        @for kind in &look.rest.kinds { (row(&viewer, "kind", &kind.name, kind.paused, None)) }
+    };
     let body = html! {
         (sections(&look))
         h2 { "Queues and kinds" }
         p.soft { "While one is paused, nothing of it is claimed; what workers hold goes on." }
-        div.scroll tabindex="0" role="region" aria-label="Table" { table {
-            thead { tr { th { "name" } th { "state" } th.n { "depth" } th { span.soft { "change" } } } }
-            tbody {
-                @for queue in &look.queues { (row(&viewer, "queue", &queue.queue, queue.paused, Some(queue.depth))) }
-                @for kind in &look.rest.kinds { (row(&viewer, "kind", &kind.name, kind.paused, None)) }
-            }
-        } }
+        (scrolling_table(&head, &rows))
     };
     let live = Some("/ui/live/workers".to_owned());
     Ok(Page { title: "Workers", section: "/ui/workers", live, body }.show(&ui, &viewer))
@@ -53,7 +52,11 @@ fn row(viewer: &Viewer, sort: &str, name: &str, paused: bool, depth: Option<i64>
                     form method="post" action="/ui/workers" {
                         (viewer.seal())
                         input type="hidden" name=(sort) value=(name);
-                        @if paused { button name="act" value="resume" { "Resume" } } @else { button.act name="act" value="pause" { "Pause" } }
+                        @if paused {
+                            button name="act" value="resume" { "Resume" }
+                        } @else {
+                            button.act name="act" value="pause" { "Pause" }
+                        }
                     }
                 }
             }

@@ -28,38 +28,71 @@ fn form(detail: &RequestDetail, viewer: &Viewer, act: &str, fields: &Markup, wor
     }
 }
 
+/// Whether the request may be executed a second time; not asked where it was not executed.
+fn redrive_fields(detail: &RequestDetail) -> Markup {
+    html! {
+        @if detail.executed.as_deref() != Some("no") {
+            label.box {
+                input type="checkbox" name="may_repeat" value="yes";
+                "although it may have been executed"
+            }
+        }
+    }
+}
+
+/// What the downstream says.
+fn resolve_fields() -> Markup {
+    html! {
+        label {
+            "Executed"
+            select name="executed" {
+                option value="yes" { "yes" }
+                option value="no" { "no" }
+            }
+        }
+        label { "Note" input name="note" maxlength="1000" size="24"; }
+    }
+}
+
 pub(super) fn forms(detail: &RequestDetail, viewer: &Viewer) -> Markup {
     let none = html! {};
+    let reason = html! { label { "Reason" input name="reason" required maxlength="1000" size="30"; } };
     let is_live = !detail.status.is_terminal();
     let has_failed = matches!(detail.status, Status::Failure | Status::TimedOut);
     html! {
         div.cards {
             @if is_live {
-                div.card { h3 { "Cancel" } p.soft { "It is not sent; if it is being sent, it ends as cancelled unless that succeeds." } (form(detail, viewer, "cancel", &none, "Cancel")) }
                 div.card {
-                    h3 { "Fail" } p.soft { "Whatever its state; its caller gets the reason." }
-                    (form(detail, viewer, "fail", &html! { label { "Reason" input name="reason" required maxlength="1000" size="30"; } }, "Fail"))
+                    h3 { "Cancel" }
+                    p.soft { "It is not sent; if it is being sent, it ends as cancelled unless that succeeds." }
+                    (form(detail, viewer, "cancel", &none, "Cancel"))
+                }
+                div.card {
+                    h3 { "Fail" }
+                    p.soft { "Whatever its state; its caller gets the reason." }
+                    (form(detail, viewer, "fail", &reason, "Fail"))
                 }
             }
             @if has_failed && detail.redriven_as.is_none() {
                 div.card {
-                    h3 { "Redrive" } p.soft { "It is submitted again, as a new request." }
-                    (form(detail, viewer, "redrive", &html! {
-                        @if detail.executed.as_deref() != Some("no") { label.box { input type="checkbox" name="may_repeat" value="yes"; "although it may have been executed" } }
-                    }, "Submit it again"))
+                    h3 { "Redrive" }
+                    p.soft { "It is submitted again, as a new request." }
+                    (form(detail, viewer, "redrive", &redrive_fields(detail), "Submit it again"))
                 }
             }
             @if detail.executed.as_deref() == Some("unknown") {
                 div.card {
-                    h3 { "Resolve" } p.soft { "What the downstream says: was it executed?" }
-                    (form(detail, viewer, "resolve", &html! {
-                        label { "Executed" select name="executed" { option value="yes" { "yes" } option value="no" { "no" } } }
-                        label { "Note" input name="note" maxlength="1000" size="24"; }
-                    }, "Resolve"))
+                    h3 { "Resolve" }
+                    p.soft { "What the downstream says: was it executed?" }
+                    (form(detail, viewer, "resolve", &resolve_fields(), "Resolve"))
                 }
             }
             @if detail.delivery.is_some() {
-                div.card { h3 { "Webhook" } p.soft { "It is delivered again under its id." } (form(detail, viewer, "redeliver", &none, "Deliver again")) }
+                div.card {
+                    h3 { "Webhook" }
+                    p.soft { "It is delivered again under its id." }
+                    (form(detail, viewer, "redeliver", &none, "Deliver again"))
+                }
             }
         }
     }
