@@ -32,15 +32,15 @@ impl Scene {
             || (self.has(Bug::SeveralUnregistered) && want.count > 1);
         if !silent && (session.written || want.count > 1) {
             let lock = i8::from(!session.written);
-            self.register(session, seen, lock, want.count);
+            self.register_more(session, seen, lock, want.count);
         }
         session.lock = true;
     }
 
     /// Registers what goes beyond what the transaction has registered and not used. Of a transaction that has not written,
     /// all earlier numbers are void.
-    fn register(&self, session: &mut Session, seen: u8, lock: i8, count: i8) {
-        let (registered, used) = if session.written { session.registered } else { (lock, 0) };
+    fn register_more(&self, session: &mut Session, seen: u8, lock: i8, count: i8) {
+        let (registered, used) = if session.written { session.remembered } else { (lock, 0) };
         let need = used + count - registered;
         let more = if need <= 0 {
             0
@@ -53,7 +53,7 @@ impl Scene {
         if more > 0 {
             session.lock_key((more, seen));
         }
-        session.registered = (registered + more, used + count);
+        session.remembered = (registered + more, used + count);
     }
 
     fn insert(&self, state: &mut State, place: usize, want: Want, offset: i8, drawn: Numbers) {
@@ -85,7 +85,7 @@ impl Scene {
         let last = state.last;
         let session = Self::begin(state, place);
         if !self.has(Bug::RevivedUnregistered) {
-            self.register(session, last, 0, 1);
+            self.register_more(session, last, 0, 1);
         }
         session.phase = Phase::Registered(number);
     }
@@ -242,7 +242,7 @@ impl Scene {
                 session.deleted |= bit(number);
                 session.written = true;
             }
-            Step::Register(place, number) => self.register_revival(state, place, number),
+            Step::RegisterRevival(place, number) => self.register_revival(state, place, number),
             Step::Revive(place) => self.revive(state, place),
             Step::Refresh(place) => self.refresh(state, place),
             Step::Commit(place) => self.commit(state, place),

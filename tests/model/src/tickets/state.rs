@@ -82,7 +82,7 @@ pub(super) struct Session {
     /// Its advisory locks, sorted.
     pub(super) keys: [Option<Key>; 4],
     /// What it remembers: how many numbers it has registered, and how many of them it has used.
-    pub(super) registered: (i8, i8),
+    pub(super) remembered: (i8, i8),
     pub(super) inserted: Numbers,
     pub(super) deleted: Numbers,
     /// The messages for which the offset was lowered after this session read it.

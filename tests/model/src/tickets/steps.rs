@@ -21,7 +21,7 @@ pub(super) enum Step {
     Insert(usize),
     Delete(usize, u8),
     /// `recover` registers that it puts back a message.
-    Register(usize, u8),
+    RegisterRevival(usize, u8),
     /// It lowers the offset, or inserts the message.
     Revive(usize),
     Refresh(usize),
@@ -106,7 +106,7 @@ impl Scene {
         }
         if state.left.revivals > 0 {
             let purged = up_to(state.last) & !state.live & !taken(Session::pending);
-            steps.extend(each(purged).map(|number| Step::Register(place, number)));
+            steps.extend(each(purged).map(|number| Step::RegisterRevival(place, number)));
         }
     }
 
