@@ -60,10 +60,10 @@ AFTERWARDS =
 SKIPPED = $(addprefix --skip database::, copies:: embedded_postgres:: failover:: passwords:: pooler:: schemas:: surroundings:: \
   tls:: upgrades:: lock_order::everybody_at_once) \
   $(addprefix --skip , checker:: claim::leases:: claim::old_snapshots:: cli::commands::without_a_url config::live:: \
-  config::names::many_concurrent gate::back_pressure::a_hundred_at_once gate::quotas::maintenance_goes http::waiting_many:: \
-  invariant::doctor::every_inconsistency library::examples:: maintenance::passed_over::every_deadline policy::outages:: \
-  queue::surveys::whatever_happens request::executed::what_is_known request::guards::every_movement request::plans:: \
-  submit::plain::a_single_submission_with_a_key submit::terms::submissions_heed timeout::scenarios::)
+  config::names::concurrency::many_concurrent gate::back_pressure::a_hundred_at_once gate::quotas::counts::maintenance_goes \
+  http::waiting_many:: invariant::doctor::every_inconsistency library::examples:: maintenance::passed_over::every_deadline \
+  policy::outages:: queue::surveys::whatever_happens request::executed::what_is_known request::guards::every_movement \
+  request::plans:: submit::plain::a_single_submission_with_a_key submit::terms::submissions_heed timeout::scenarios::)
 
 # Who owns the databases of the integration tests. In CI it is no superuser, as with a provider of PostgreSQL.
 OWNER ?= superuser

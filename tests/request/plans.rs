@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::support::{
     TestDatabase,
     race::{Session, settle},
-    server::add_requests,
+    server::templates::add_requests,
 };
 
 #[tokio::test(flavor = "multi_thread")]

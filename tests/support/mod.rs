@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::Value;
-use server::Template;
+use server::{databases, templates::Template};
 use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
     internals::{
@@ -65,7 +65,7 @@ impl TestDatabase {
         self
     }
 
-    /// As [`TestDatabase::unlimited`], with [`server::DEEP`] requests of kind `direct`.
+    /// As [`TestDatabase::unlimited`], with [`server::templates::DEEP`] requests of kind `direct`.
     pub async fn deep() -> Self {
         Self::copy_of(Template::Deep).await
     }
@@ -91,7 +91,7 @@ impl TestDatabase {
     }
 
     async fn copy_of(template: Template) -> Self {
-        let name = server::create(template).await;
+        let name = databases::create(template).await;
         let url = server::url(&name);
         let settings =
             PoolSettings { connections_max: 20, acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() };
@@ -262,7 +262,7 @@ impl Drop for Kept<'_> {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        server::drop_later(std::mem::take(&mut self.name));
+        databases::drop_later(std::mem::take(&mut self.name));
     }
 }
 
