@@ -4,15 +4,15 @@
 //! a directory, which turns [`keeper_process`] or [`user_process`] from a test without content into
 //! a keeper or a user of the server in it.
 
+mod crashes;
+mod refusals;
+
 use std::{
     env,
     ffi::OsString,
     fs,
     io::{self, BufRead, BufReader, Read},
-    os::unix::{
-        fs::{MetadataExt, PermissionsExt},
-        process::CommandExt,
-    },
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
     thread,
@@ -20,7 +20,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tidegate_cli::embedded_postgres::{BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep};
+use tidegate_cli::embedded_postgres::{EmbeddedPostgres, Options, keep};
 
 use super::private_cluster::Cluster;
 
@@ -208,105 +208,6 @@ fn many_who_start_at_once_get_one_server() {
 }
 
 #[test]
-fn a_killed_server_is_started_again() {
-    let directory = open_directory();
-    let server = start(directory.path());
-    ask(&server, "postgres", "CREATE TABLE kept AS SELECT 7 AS n");
-    let killed = server.kill().expect("a kill");
-    assert!(killed.is_some());
-    assert_eq!(server.postmaster_pid(), None);
-    assert!(directory.path().join("data/postmaster.pid").exists());
-
-    let second = start(directory.path());
-    assert!(second.postmaster_pid().is_some());
-    assert_ne!(second.postmaster_pid(), killed);
-    assert_eq!(ask(&server, "postgres", "SELECT n FROM kept"), "7");
-
-    server.kill().expect("a second kill");
-    server.restart().expect("a restart after a crash");
-    assert_eq!(ask(&second, "postgres", "SELECT n FROM kept"), "7");
-    let before = server.postmaster_pid();
-    server.restart().expect("a restart of a running server");
-    assert_ne!(server.postmaster_pid(), before);
-}
-
-#[test]
-fn a_session_that_outlives_its_server_delays_the_next_start() {
-    let directory = open_directory();
-    let server = start(directory.path());
-    // A loop that never waits for anything does not notice that its server is gone.
-    let busy = "DO $$ DECLARE stop timestamptz := clock_timestamp() + interval '1.5 s'; \
-                BEGIN WHILE clock_timestamp() < stop LOOP END LOOP; END $$";
-    let began = Instant::now();
-    let mut session = psql(&server, "postgres", busy).stderr(Stdio::null()).spawn().expect("psql");
-    wait_for("the session to be busy", || {
-        let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'";
-        ask(&server, "postgres", count) == "1"
-    });
-    server.kill().expect("a kill");
-    server.restart().expect("a restart");
-    assert!(began.elapsed() >= Duration::from_millis(1500));
-    assert_eq!(ask(&server, "postgres", "SELECT 1"), "1");
-    session.wait().expect("an end of psql");
-}
-
-#[test]
-fn a_pid_file_that_names_a_foreign_process_is_survived() {
-    let directory = open_directory();
-    start(directory.path()).stop().expect("a clean stop");
-    let data = directory.path().join("data");
-    // As the same user the server runs as: PostgreSQL ignores processes of others by itself.
-    let owner = fs::metadata(&data).expect("the cluster");
-    let mut foreign = Command::new("sleep");
-    foreign.arg("600").current_dir("/");
-    if owner.uid() != fs::metadata("/proc/self").map_or(owner.uid(), |own| own.uid()) {
-        foreign.uid(owner.uid()).gid(owner.gid());
-    }
-    let mut foreign = foreign.spawn().expect("a foreign process");
-    let pid_file = data.join("postmaster.pid");
-    for content in [
-        format!("{}\n{}\n1700000000\n5432\n/nowhere\n\n", foreign.id(), data.display()),
-        foreign.id().to_string(),
-        String::new(),
-    ] {
-        fs::write(&pid_file, &content).expect("a pid file");
-        fs::write(directory.path().join("run/.s.PGSQL.5432.lock"), &content).expect("a lock file");
-        let server = start(directory.path());
-        let pid = server.postmaster_pid().expect("a running server");
-        assert_ne!(pid, foreign.id());
-        assert_eq!(ask(&server, "postgres", "SELECT 1"), "1");
-        server.stop().expect("a clean stop");
-        let still_there = foreign.try_wait().expect("a state").is_none();
-        assert!(still_there, "the foreign process was stopped");
-    }
-    foreign.kill().expect("an end of the foreign process");
-    foreign.wait().expect("an end of the foreign process");
-}
-
-#[test]
-fn a_half_made_cluster_is_made_anew() {
-    let directory = open_directory();
-    let unfinished = directory.path().join("data.tmp-1");
-    fs::create_dir_all(unfinished.join("base")).expect("a half-made cluster");
-    fs::write(unfinished.join("PG_VERSION"), "15\n").expect("a half-made cluster");
-    fs::create_dir(directory.path().join("data")).expect("an empty directory");
-    let server = start(directory.path());
-    assert_eq!(ask(&server, "postgres", "SELECT 1"), "1");
-    assert!(!unfinished.exists());
-}
-
-#[test]
-fn a_directory_of_something_else_is_left_alone() {
-    let directory = open_directory();
-    let file = directory.path().join("data/precious");
-    fs::create_dir(directory.path().join("data")).expect("a directory");
-    fs::write(&file, "mine").expect("a file");
-    let error = EmbeddedPostgres::start(&options(directory.path())).expect_err("a refusal");
-    assert!(matches!(error, EmbeddedPostgresError::UnusableDirectory { .. }), "{error}");
-    assert_eq!(fs::read_to_string(&file).expect("the file"), "mine");
-}
-
-#[test]
 fn a_path_that_is_long_or_holds_a_comma_gets_another_socket() {
     let directory = open_directory();
     for name in ["x".repeat(120), "one,two".to_owned()] {
@@ -321,50 +222,6 @@ fn a_path_that_is_long_or_holds_a_comma_gets_another_socket() {
         server.stop().expect("a clean stop");
         assert!(!socket.exists());
     }
-}
-
-#[test]
-fn a_directory_closed_to_the_server_is_named() {
-    let directory = open_directory();
-    if fs::metadata(directory.path()).expect("a directory").uid() != 0 {
-        // The server runs as this user, to whom nothing here is closed.
-        return;
-    }
-    let closed = directory.path().join("closed");
-    fs::create_dir(&closed).expect("a directory");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("its mode");
-    let error = EmbeddedPostgres::start(&options(&closed.join("inside"))).expect_err("a refusal");
-    let message = error.to_string();
-    assert!(message.contains("TIDEGATE_POSTGRES_DIR"), "{message}");
-    assert!(message.contains(&format!("may not enter {}, ", closed.display())), "{message}");
-}
-
-#[test]
-fn a_machine_without_postgres_is_told_what_to_install() {
-    let nowhere = BinarySearch::default().find(None).expect_err("nothing to find");
-    let empty = open_directory();
-    let misled = BinarySearch { configured: Some(empty.path().to_owned()), ..BinarySearch::from_environment() };
-    let misled = misled.find(None).expect_err("nothing to find");
-    assert!(matches!(misled, EmbeddedPostgresError::ConfiguredBinariesMissing { .. }));
-    for message in [nowhere.to_string(), misled.to_string()] {
-        for hint in [
-            "apt-get install postgresql",
-            "brew install postgresql@17",
-            "docker compose up",
-            "DATABASE_URL",
-            "TIDEGATE_POSTGRES_BIN",
-        ] {
-            assert!(message.contains(hint), "{hint} is missing from: {message}");
-        }
-    }
-}
-
-#[test]
-fn programs_of_another_version_are_refused() {
-    let search = BinarySearch::from_environment();
-    search.find(None).expect("PostgreSQL");
-    let error = search.find(Some(9)).expect_err("nothing that old");
-    assert!(error.to_string().contains("no PostgreSQL 9"), "{error}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ pub async fn answer(request: RequestBuilder) -> Answer {
     let headers = response.headers().clone();
     let text = response.text().await.unwrap();
     let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    document::assert_documented(&method, &path, status, &headers, &body);
+    document::conformance::assert_documented(&method, &path, status, &headers, &body);
     Answer { status, headers, body }
 }
 

@@ -1,4 +1,7 @@
-//! `Prefer: wait`: who waits, for how long, who wakes them, and what that costs.
+//! `Prefer: wait`: which calls wait, what wakes them, and what that costs.
+
+mod ends;
+mod losses;
 
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use tidegate::{
     stage::{JsonText, Receipt, Sent, Transact},
 };
 use tidegate_node::{HttpOptions, Node, NodeOptions, internals::serve};
-use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Api, answer, responses::send_all};
@@ -138,12 +141,6 @@ pub(super) async fn awaiting(database: &TestDatabase, api: &Api) -> String {
     path
 }
 
-/// Ends a request as an operator with `psql` does, without an announcement.
-async fn complete_by_sql(database: &TestDatabase, path: &str) {
-    let id = id_of(path);
-    database.execute(&format!("select tidegate.respond('1', id => '{id}')")).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_announced_by_another_process_is_answered_before_the_next_poll() {
     let database = TestDatabase::unlimited().await;
@@ -251,115 +248,6 @@ async fn a_worker_ends_what_a_caller_waits_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_without_notification_is_found_by_polling() {
-    let database = TestDatabase::unlimited().await;
-    let node = Listening::deaf(&database.store, &HttpOptions::default()).await;
-    let path = awaiting(&database, &node.api).await;
-    let waiting = get_waiting(&node.api, &path, 30);
-    node.until_waiting(1).await;
-    node.until_looked().await;
-    let ended = Instant::now();
-    complete_by_sql(&database, &path).await;
-
-    let answered = waiting.await.unwrap();
-
-    assert_eq!(answered.status, 200, "{answered:?}");
-    assert_eq!(answered.body["result"], 1);
-    // About a second; a machine under load gets more.
-    assert!(ended.elapsed() < Duration::from_secs(10));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_loses_every_connection_goes_on_waiting() {
-    let database = TestDatabase::unlimited().await;
-    let node = Listening::of(&database).await;
-    let path = awaiting(&database, &node.api).await;
-    let waiting = get_waiting(&node.api, &path, 60);
-    node.until_waiting(1).await;
-    let mut session = database.session().await;
-    let cut = "select pg_terminate_backend(pid) from pg_stat_activity
-               where datname = current_database() and pid <> pg_backend_pid()";
-    for _ in 0..3 {
-        sqlx::raw_sql(cut).execute(&mut session).await.unwrap();
-        node.until_looked().await;
-    }
-    sqlx::raw_sql(&format!("select tidegate.respond('1', id => '{}')", id_of(&path)))
-        .execute(&mut session)
-        .await
-        .unwrap();
-
-    assert_eq!(waiting.await.unwrap().status, 200);
-    until_listening(&database, 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back() {
-    let database = TestDatabase::unlimited().await;
-    let pool = tidegate::internals::database::connect(&database.url, &Default::default()).await.unwrap();
-    let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
-    let posting = node.api.posting("/v1/direct", &json!({})).header("prefer", "wait=60");
-    let waiting = tokio::spawn(answer(posting));
-    node.until_waiting(1).await;
-
-    pool.close().await;
-    node.api.shutdown.cancel();
-
-    let answered = waiting.await.unwrap();
-    assert_eq!(answered.status, 202, "{answered:?}");
-    assert!(answered.retry_after() >= 1);
-    assert_eq!(answered.header("preference-applied"), "");
-    assert!(answered.header("location").starts_with("/v1/direct/"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wait_that_is_over_answers_where_the_request_stands_then() {
-    let database = TestDatabase::unlimited().await;
-    let options = HttpOptions {
-        wait_max: Duration::from_secs(2),
-        // Shorter than the wait, which must not be cut off by it.
-        request_timeout: Duration::from_millis(900),
-        ..HttpOptions::default()
-    };
-    let node = Listening::start(&database, &options).await;
-    let path = node.api.submit("direct").await;
-    let began = Instant::now();
-    let waiting = get_waiting(&node.api, &path, 600);
-    node.until_waiting(1).await;
-    send_all(&database, "0x1").await;
-
-    let answered = waiting.await.unwrap();
-
-    assert!(began.elapsed() >= Duration::from_secs(2));
-    assert_eq!(answered.status, 202, "{answered:?}");
-    assert_eq!(answered.header("preference-applied"), "wait=2");
-    assert_eq!(answered.body["state"], "receipt_received");
-    assert_eq!(answered.headers.get_all("retry-after").iter().count(), 1);
-    assert_eq!(answered.retry_after(), 4);
-    assert_eq!(answered.body["eta_seconds"], 4);
-    node.until_waiting(0).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_poll_without_a_wait_or_of_an_unknown_request_is_answered_at_once() {
-    let database = TestDatabase::unlimited().await;
-    let node = Listening::of(&database).await;
-    let path = node.api.submit("direct").await;
-    let get = |path: &str, prefer: &str| answer(node.api.client.get(node.api.url(path)).header("prefer", prefer));
-
-    for (prefer, applied) in [("wait=0", "wait=0"), ("wait=soon", ""), ("respond-async, return=minimal", "")] {
-        let answered = get(&path, prefer).await;
-        assert_eq!(answered.status, 202, "{prefer}: {answered:?}");
-        assert_eq!(answered.header("preference-applied"), applied, "{prefer}");
-    }
-    let unknown = "/v1/direct/01890000-0000-7000-8000-000000000000";
-    let refused = get(unknown, "wait=60").await;
-    refused.assert_problem(404, "unknown_request");
-    assert_eq!(refused.header("preference-applied"), "");
-    let of_another_kind = path.replace("direct", "input-proof");
-    get(&of_another_kind, "wait=60").await.assert_problem(404, "unknown_request");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn waiting_callers_take_no_permit_of_other_calls() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions { concurrency_limit: 1, waiters_max: 2, ..HttpOptions::default() };
@@ -385,70 +273,4 @@ async fn waiting_callers_take_no_permit_of_other_calls() {
         assert_eq!(answered.status, 200);
         assert_eq!(answered.body["error"]["code"], "cancelled");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_time_out_ends_a_wait() {
-    let database = TestDatabase::unlimited().await;
-    database.execute("update tidegate.kind set response_timeout = '1 ms'").await;
-    let node = Listening::of(&database).await;
-    let path = awaiting(&database, &node.api).await;
-    let waiting = get_waiting(&node.api, &path, 30);
-    node.until_waiting(1).await;
-
-    database.execute("select tidegate.expire_responses()").await;
-
-    let answered = waiting.await.unwrap();
-    assert_eq!(answered.status, 200);
-    assert_eq!(answered.body["status"], "timed_out");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_leaves_leaves_no_waiter_behind() {
-    let database = TestDatabase::unlimited().await;
-    let node = Listening::of(&database).await;
-    let path = node.api.submit("direct").await;
-    let call = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=60\r\n\r\n");
-    let mut streams = Vec::new();
-    for _ in 0..20 {
-        streams.push(node.api.raw(&call).await);
-    }
-    node.until_waiting(20).await;
-    assert_eq!(node.node.waiters().waiting().requests, 1);
-
-    drop(streams);
-
-    node.until_waiting(0).await;
-    assert_eq!(node.node.waiters().waiting().requests, 0);
-    // The node polls for later waiters again.
-    let path = node.api.submit("direct").await;
-    let waiting = get_waiting(&node.api, &path, 60);
-    node.until_waiting(1).await;
-    node.until_looked().await;
-    node.api.delete(&path).await;
-    assert_eq!(waiting.await.unwrap().status, 200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_answers_those_who_wait() {
-    let database = TestDatabase::unlimited().await;
-    let node = Listening::of(&database).await;
-    let path = node.api.submit("direct").await;
-    let posting = node.api.posting("/v1/direct", &json!({}));
-    let polls = get_waiting(&node.api, &path, 60);
-    let submits = tokio::spawn(answer(posting.header("prefer", "wait=60")));
-    node.until_waiting(2).await;
-
-    let began = Instant::now();
-    node.api.shutdown.cancel();
-
-    for waiting in [polls, submits] {
-        let answered = waiting.await.unwrap();
-        assert_eq!(answered.status, 202, "{answered:?}");
-        assert!(answered.retry_after() >= 1);
-        assert_eq!(answered.body["state"], "processing");
-    }
-    node.api.served.await.unwrap().unwrap();
-    // Not after the wait, and not by being cut off at the end of the grace period.
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
