@@ -22,7 +22,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestCaseResult,
 use crate::support::campaign;
 
 use self::{
-    commands::{Choice, Command},
+    commands::{
+        Command,
+        choice::{self, Choice},
+    },
     database::Database,
     model::{Answer, Model},
     mutants::TELLING,
@@ -91,7 +94,7 @@ fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Dif
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: shrinks, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-        let outcome = runner.run(&commands::choices(), |choices| -> TestCaseResult {
+        let outcome = runner.run(&choice::choices(), |choices| -> TestCaseResult {
             let mut database = database.borrow_mut();
             database.begin();
             commands.set(commands.get() + agree(&mut database, &choices)?);

@@ -2,12 +2,14 @@
 //!
 //! `tests/ha/prepare` installs the programs. The faults of the cluster are in [`crate::inject`].
 
+mod launcher;
+mod settings;
+
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
-    os::unix::fs::{PermissionsExt, chown},
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::Mutex,
     time::Duration,
 };
@@ -15,16 +17,20 @@ use std::{
 use anyhow::Context;
 use nix::{
     sys::signal::{Signal, kill},
-    unistd::{Gid, Pid, Uid, User},
+    unistd::Pid,
 };
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tidegate_cli::embedded_postgres::BinarySearch;
 use tokio::{
-    process::{Child, Command},
+    process::Child,
     time::{Instant, sleep},
 };
 
+use self::{
+    launcher::{Launcher, free_port},
+    settings::haproxy_settings,
+};
 use crate::{
     proxy::{Proxy, Upstream},
     server::DATABASE,
@@ -78,59 +84,6 @@ pub struct Member {
     port: u16,
     rest: u16,
     patroni: Mutex<Option<Child>>,
-}
-
-/// How the programs are started: `PostgreSQL` runs as another account when this process is root.
-#[derive(Debug)]
-struct Launcher {
-    tools: PathBuf,
-    directory: PathBuf,
-    account: Option<(Uid, Gid)>,
-}
-
-impl Launcher {
-    fn new(tools: &Path, directory: &Path) -> anyhow::Result<Self> {
-        let account = if Uid::effective().is_root() {
-            let user = User::from_name("postgres")?
-                .or(User::from_name("nobody")?)
-                .context("there is neither an account postgres nor an account nobody")?;
-            Some((user.uid, user.gid))
-        } else {
-            None
-        };
-        Ok(Self { tools: fs::canonicalize(tools)?, directory: directory.to_owned(), account })
-    }
-
-    fn own(&self, path: &Path) -> anyhow::Result<()> {
-        if let Some((uid, gid)) = self.account {
-            chown(path, Some(uid.as_raw()), Some(gid.as_raw()))?;
-        }
-        Ok(())
-    }
-
-    /// Starts a program below the tools, with its log.
-    fn start(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Child> {
-        let log = fs::OpenOptions::new().append(true).create(true).open(self.directory.join(format!("{name}.log")))?;
-        let mut command = Command::new(self.tools.join(program));
-        command
-            .args(arguments)
-            .current_dir(&self.directory)
-            .env("LD_LIBRARY_PATH", self.tools.join("root/usr/lib/x86_64-linux-gnu"))
-            .env("HOME", &self.directory)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .kill_on_drop(true);
-        if let Some((uid, gid)) = self.account {
-            command.uid(uid.as_raw()).gid(gid.as_raw());
-        }
-        command.spawn().with_context(|| format!("cannot start {program}: run tests/ha/prepare"))
-    }
-}
-
-/// A port of loopback that is free now.
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl Cluster {
@@ -354,73 +307,4 @@ impl Drop for Cluster {
 fn children(parent: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-}
-
-impl Member {
-    /// What its Patroni is told.
-    fn patroni_settings(&self, directory: &Path, bin: &Path, replication: Replication) -> Value {
-        let is_synchronous = replication == Replication::Synchronous;
-        json!({
-            "scope": "tidegate",
-            "name": self.name,
-            "restapi": {"listen": format!("127.0.0.1:{}", self.rest), "connect_address": format!("127.0.0.1:{}", self.rest)},
-            // Without a search for other addresses of etcd, which would go around the proxy.
-            "etcd3": {"hosts": self.to_etcd.address.to_string(), "use_proxies": true},
-            "bootstrap": {
-                "dcs": {
-                    // The least that Patroni allows.
-                    "ttl": 20,
-                    "loop_wait": 3,
-                    "retry_timeout": 5,
-                    "synchronous_mode": is_synchronous,
-                    "synchronous_mode_strict": is_synchronous,
-                    "postgresql": {
-                        "use_pg_rewind": true,
-                        "parameters": {
-                            "max_connections": 200,
-                            "hot_standby": "on",
-                            "wal_log_hints": "on",
-                            "wal_keep_size": "512MB",
-                        },
-                    },
-                },
-                "initdb": [{"encoding": "UTF8"}, "data-checksums", {"locale": "C"}],
-            },
-            "postgresql": {
-                "listen": format!("127.0.0.1:{}", self.port),
-                "connect_address": self.to_standbys.address.to_string(),
-                "data_dir": self.data,
-                "bin_dir": bin,
-                "pgpass": directory.join(format!("{}.pgpass", self.name)),
-                "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"],
-                "authentication": {
-                    "superuser": {"username": "tidegate", "password": "tidegate"},
-                    "replication": {"username": "follower", "password": "follower"},
-                    "rewind": {"username": "rewinder", "password": "rewinder"},
-                },
-                "parameters": {"unix_socket_directories": directory},
-            },
-        })
-    }
-}
-
-/// `HAProxy` leads every connection to the member that says that it is the leader, and ends those of one that is none.
-fn haproxy_settings(port: u16) -> String {
-    format!(
-        "global
-  maxconn 1000
-defaults
-  mode tcp
-  timeout connect 2s
-  timeout client 30m
-  timeout server 30m
-  timeout check 2s
-  retries 2
-listen leader
-  bind 127.0.0.1:{port}
-  option httpchk GET /primary
-  http-check expect status 200
-  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
-"
-    )
 }

@@ -1,0 +1,66 @@
+//! How the programs of the cluster are started.
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::Context;
+use nix::unistd::{Gid, Uid, User};
+use tokio::process::{Child, Command};
+
+/// How the programs are started: `PostgreSQL` runs as another account when this process is root.
+#[derive(Debug)]
+pub(super) struct Launcher {
+    tools: PathBuf,
+    directory: PathBuf,
+    account: Option<(Uid, Gid)>,
+}
+
+impl Launcher {
+    pub(super) fn new(tools: &Path, directory: &Path) -> anyhow::Result<Self> {
+        let account = if Uid::effective().is_root() {
+            let user = User::from_name("postgres")?
+                .or(User::from_name("nobody")?)
+                .context("there is neither an account postgres nor an account nobody")?;
+            Some((user.uid, user.gid))
+        } else {
+            None
+        };
+        Ok(Self { tools: fs::canonicalize(tools)?, directory: directory.to_owned(), account })
+    }
+
+    pub(super) fn own(&self, path: &Path) -> anyhow::Result<()> {
+        if let Some((uid, gid)) = self.account {
+            chown(path, Some(uid.as_raw()), Some(gid.as_raw()))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a program below the tools, with its log.
+    pub(super) fn start(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Child> {
+        let log = fs::OpenOptions::new().append(true).create(true).open(self.directory.join(format!("{name}.log")))?;
+        let mut command = Command::new(self.tools.join(program));
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env("LD_LIBRARY_PATH", self.tools.join("root/usr/lib/x86_64-linux-gnu"))
+            .env("HOME", &self.directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true);
+        if let Some((uid, gid)) = self.account {
+            command.uid(uid.as_raw()).gid(gid.as_raw());
+        }
+        command.spawn().with_context(|| format!("cannot start {program}: run tests/ha/prepare"))
+    }
+}
+
+/// A port of loopback that is free now.
+pub(super) fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
