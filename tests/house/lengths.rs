@@ -1,4 +1,4 @@
-//! Does a function fit on a screen or two? 80 lines of Rust, 120 of SQL.
+//! Is a function read on a screen or two (80 lines of Rust, 120 of SQL), a file of tests in one sitting (400 lines)?
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,9 @@ use super::tidy::{SOURCES, files};
 
 const RUST_MAX: usize = 80;
 const SQL_MAX: usize = 120;
+
+/// How many lines a Rust file below `tests/` may have.
+const TESTS_MAX: usize = 400;
 
 /// SQL functions that are longer, and why.
 const LONGER: [(&str, &str); 11] = [
@@ -80,4 +83,21 @@ fn a_function_is_short_or_says_why_it_is_not() {
     }
     assert!(count > 150, "{count} functions of SQL");
     assert_eq!(long, LONGER.map(|(name, _)| name.to_owned()).into());
+}
+
+/// The files that are too long to be read in one sitting, with their lengths.
+fn too_long(files: &[(String, String)]) -> Vec<(&str, usize)> {
+    let lengths = files.iter().map(|(name, text)| (name.as_str(), text.lines().count()));
+    lengths.filter(|(_, lines)| *lines > TESTS_MAX).collect()
+}
+
+#[test]
+fn a_file_of_tests_is_read_in_one_sitting() {
+    let made = [TESTS_MAX, TESTS_MAX + 1].map(|lines| (format!("{lines}.rs"), "\n".repeat(lines)));
+    assert_eq!(too_long(&made), [("401.rs", 401)]);
+
+    let files = files("tests", "rs");
+    assert!(files.len() > 300, "{} files", files.len());
+    let too_long = too_long(&files);
+    assert!(too_long.is_empty(), "split these along their subjects: {too_long:?}");
 }
