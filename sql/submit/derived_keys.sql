@@ -1,16 +1,16 @@
 -- derived_keys: The idempotency keys that a kind derives for payloads that come without one.
 --
 -- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is
--- derived from the values at `key_paths`, a proxy key from the payload and the submitter; both include the kind. Each is
--- a scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
--- kind. Raises TG007 for a payload without one of the values; JSON null counts as none. Raises TG012 for a payload
+-- derived from the values at `key_paths`, a proxy key from the payload and the submitter; both include the kind. Each
+-- is a scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with
+-- the kind. Raises TG007 for a payload without one of the values; JSON null counts as none. Raises TG012 for a payload
 -- without a caller's key if the kind derives none and requires one.
 create or replace function tidegate_internal.derived_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
   p_keys text[])
   returns text[] language plpgsql stable as $$
 declare
-  v_lacks record;
-  v_derived  text[];
+  v_lacks   record;
+  v_derived text[];
 begin
   if p_kind.key_mode = 'required' then
     if p_keys is null or array_position(p_keys, null) is not null then
