@@ -20,13 +20,12 @@ create or replace function tidegate_internal.waiting_before(
 declare
   v_mark     bigint;
   v_due_from timestamptz;
-  v_survey   bigint;
+  v_at       bigint;
   v_ends     bigint[];
   v_last     bigint;
-  v_due      bigint[];
-  v_near     bigint[];
-  v_next     bigint;
+  v_head     record;
   v_from     bigint;
+  v_survey   record;
   v_chunks   bigint[];
   v_known    bigint[];
   v_before   bigint[];
@@ -40,13 +39,13 @@ begin
       end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
-      v_survey := pg_sequence_last_value('tidegate.surveyed_at_QUEUE');
+      v_at := pg_sequence_last_value('tidegate.surveyed_at_QUEUE');
       v_ends := array_replace(p_msg_ids, null, (
         select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s
       ));
       v_last := v_ends[cardinality(v_ends)];
       if p_counted is null
-        and (to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second')
+        and (to_timestamp(v_at / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second')
           is not true
       then
         return query
@@ -59,11 +58,13 @@ begin
     -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
     else return;
   end case;
-  select * into v_due, v_near, v_next
-  from tidegate_internal.waiting_near(p_queue, v_mark, v_due_from, v_last, p_now);
-  v_from := v_next / 256;
-  if v_last > v_next then
-    select * into v_chunks, v_known, v_before from tidegate_internal.read_survey(p_queue, v_from, v_last / 256);
+  v_head := tidegate_internal.waiting_near(p_queue, v_mark, v_due_from, v_last, p_now);
+  v_from := v_head.next / 256;
+  if v_last > v_head.next then
+    v_survey := tidegate_internal.read_survey(p_queue, v_from, v_last / 256);
+    v_chunks := v_survey.chunks;
+    v_known := v_survey.known;
+    v_before := v_survey.before;
   end if;
 
   -- Newer messages: those of the blocks that no survey knows, and of each message's own.
@@ -73,9 +74,9 @@ begin
       return query
         select
           e.msg_id,
-          width_bucket(least(v_mark, e.msg_id) - 1, v_due) + width_bucket(e.msg_id - 1, v_near)
+          width_bucket(least(v_mark, e.msg_id) - 1, v_head.due) + width_bucket(e.msg_id - 1, v_head.near)
             -- No more than there are numbers, whatever has changed since the survey.
-            + greatest(0, least(e.msg_id - v_next, g.surveyed + t.seen
+            + greatest(0, least(e.msg_id - v_head.next, g.surveyed + t.seen
               + case when t.seen = p_counted then e.msg_id - 1 - g.newer[t.seen] else 0 end)),
           (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id)
         from (
