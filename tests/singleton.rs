@@ -75,7 +75,7 @@ async fn a_lease_is_held_by_one_until_it_is_released_or_runs_out_and_epochs_grow
 #[tokio::test(flavor = "multi_thread")]
 async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
     let database = TestDatabase::unlimited().await;
-    // The first ever, and one that has run out.
+    // The first ever, and one after a release.
     for first in ["1", "2"] {
         let mut taker = Session::begin(&database).await;
         assert_eq!(taker.text(TAKE).await, first);
@@ -91,7 +91,7 @@ async fn two_that_take_a_lease_at_once_do_not_both_get_it() {
     taker.commit().await;
     assert_eq!(waiting.finish().await.1, ["none"]);
     database.execute(&release(3)).await;
-    // The first one's transaction fails, or a keep is under way.
+    // First the taker's transaction fails; then a keep is open.
     let mut taker = Session::begin(&database).await;
     assert_eq!(taker.text(TAKE).await, "4");
     assert_eq!(against(&database, &mut taker, false, TAKE).await, ["4"]);
@@ -189,7 +189,7 @@ struct Process {
     task: JoinHandle<Result<(), Error>>,
 }
 
-/// A process that runs the task until it is told to return; `obeys`: also when its token is cancelled.
+/// A process that runs the task. `obeys`: it returns when its token is cancelled, and not only when the task is dropped.
 fn process(database: &TestDatabase, runs: &Arc<Runs>, obeys: bool) -> Process {
     let stop = CancellationToken::new();
     // Connections of its own, as another process has.
@@ -231,7 +231,7 @@ async fn another_process_takes_over_when_one_stops_and_soon_after_one_has_died()
     drop(processes);
     let next = process(&database, &runs, true);
     runs.until_epoch(3).await;
-    assert!(died.elapsed() < LENGTH * 2, "ten seconds for a lease of five: {:?}", died.elapsed());
+    assert!(died.elapsed() < LENGTH * 2, "{:?} after the death of a process whose lease is {LENGTH:?} long", died.elapsed());
     assert_ne!(database.text(holder).await, before);
 
     // A task that ignores its token is dropped when the time of a lease has passed.

@@ -227,4 +227,3 @@ SUITES = {
 }
 # Suites with a fixed number of rounds: the longest, whose figures vary least.
 ROUNDS_AT_MOST = {"control": 1, "horizon": 1, "archive": 1}
-COMPARED = ("submit", "keyed", "near", "snoozed", "lives")

@@ -6,7 +6,7 @@ create or replace function tidegate_internal.entry_eta(p_kind text, p_position b
   returns tidegate.retry_after language plpgsql stable as $$
 begin
   return (
-    select tidegate_internal.retry_after(p_id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms)
+    select tidegate_internal.eta_with_jitter(p_id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms)
     from tidegate.kind as k
     join tidegate.queue as q on q.name = k.tx_queue
     cross join tidegate.setting as s

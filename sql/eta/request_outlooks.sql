@@ -118,7 +118,7 @@ begin
           then greatest(interval '0', v_now - p.tx_in_flight_at) end,
         p.age, p.terms, v_now
       ) as e
-      cross join lateral tidegate_internal.retry_after(p.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t
+      cross join lateral tidegate_internal.eta_with_jitter(p.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t
       where (p.of_kind).eta = 'observed'
       -- Not called for the others.
       offset 0

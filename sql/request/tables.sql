@@ -18,7 +18,7 @@
 --   to_status: The status after.
 --   cause: Why a request may take this step; several causes may share one.
 
--- index transition_rule_is_listed_once: Serves the guard (flow, from, to); no rule twice.
+-- index transition_rule_is_listed_once: Serves request_history (flow, from, to); no rule twice.
 
 -- index transition_rule_entry_is_listed_once: No entry rule twice.
 

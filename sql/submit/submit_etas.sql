@@ -20,7 +20,7 @@ declare
   v_etas    tidegate.retry_after[];
 begin
   if p_kind.eta = 'observed' then
-    select array_agg(tidegate_internal.retry_after(
+    select array_agg(tidegate_internal.eta_with_jitter(
       p_ids[made.first + later.place + 1], least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
       least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
       made.p50_ms + later.ms, made.p90_ms + later.ms

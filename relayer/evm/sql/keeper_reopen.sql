@@ -1,5 +1,5 @@
--- keeper_reopen: Sets transactions back to `sent` that a reorganisation of the chain has dropped: the chain, up to the
--- block `p_head`, has none of the wallet's nonces from `p_count` on. Returns how many.
+-- keeper_reopen: Sets mined transactions whose nonce is `p_count` or higher back to `sent`, because the chain up to
+-- block `p_head` lacks them after a reorganisation. Returns how many.
 create or replace function evm.keeper_reopen(p_wallet smallint, p_epoch bigint, p_count bigint, p_head bigint)
   returns bigint language sql volatile
   as $$

@@ -1,8 +1,9 @@
 -- keeper_sign: Stores newer versions of transactions that are not mined; returns the nonces for which it did.
 --
--- A version is stored only on top of the one that it was made from (`p_ns` less one), so two keepers do not sign two. A
--- filler needs a request that has ended and was not completed, or bytes that are gone: its order gets no other
--- transaction until the filler is final.
+-- A version is stored only on top of the one that it was made from (number `n - 1`), so two keepers do not sign two. A
+-- filler, an empty transaction that only uses up the nonce, is stored only if the order's request is missing, failed or
+-- timed out, or if the signed bytes of the version before are deleted. Until the filler is final, the order gets no
+-- other transaction.
 create or replace function evm.keeper_sign(
   p_wallet smallint, p_epoch bigint, p_nonces bigint[], p_ns smallint[], p_kinds text[], p_hashes bytea[],
   p_raws bytea[], p_max_fees text[], p_tips text[]

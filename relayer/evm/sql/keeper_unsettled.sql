@@ -1,5 +1,7 @@
--- keeper_unsettled: The mined transactions of a wallet in blocks up to `p_block` that are not final yet, lowest nonce
--- first and up to the first one that is not mined; and before them the last final one.
+-- keeper_unsettled: Of the first `p_limit` nonces of a wallet from `p_settled` on, the transactions that are mined in
+-- blocks up to `p_block`, lowest nonce first.
+--
+-- Before them the one below `p_settled`, if it is final or void: a deep reorganisation may have dropped it.
 create or replace function evm.keeper_unsettled(p_wallet smallint, p_settled bigint, p_block bigint, p_limit integer)
   returns table (nonce bigint, state text, mined_hash bytea, block_number bigint, block_hash bytea)
   language sql volatile

@@ -12,7 +12,7 @@ use anyhow::Context;
 use nix::unistd::{Gid, Uid, User};
 use tokio::process::{Child, Command};
 
-/// How the programs are started: `PostgreSQL` runs as another account when this process is root.
+/// How the programs are started. `PostgreSQL` refuses to run as root: then all run as another account.
 #[derive(Debug)]
 pub(super) struct Launcher {
     tools: PathBuf,
