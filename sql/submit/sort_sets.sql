@@ -1,7 +1,7 @@
 -- sort_sets: Sorts the arrays of a payload at the given paths by their elements' canonical text.
 --
--- For arrays whose order has no meaning, so that fingerprints and derived keys do not depend on it. Duplicates stay; a path that leads to no array changes nothing. No set is
--- within another, because paths do not lead into arrays.
+-- For arrays whose order has no meaning, so that fingerprints and derived keys do not depend on it. Duplicates stay; a
+-- path that leads to no array changes nothing. No set is within another, because paths do not lead into arrays.
 create or replace function tidegate_internal.sort_sets(p_value jsonb, p_set_paths text[])
   returns jsonb language plpgsql immutable as $$
 declare
