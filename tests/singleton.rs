@@ -231,7 +231,11 @@ async fn another_process_takes_over_when_one_stops_and_soon_after_one_has_died()
     drop(processes);
     let next = process(&database, &runs, true);
     runs.until_epoch(3).await;
-    assert!(died.elapsed() < LENGTH * 2, "{:?} after the death of a process whose lease is {LENGTH:?} long", died.elapsed());
+    assert!(
+        died.elapsed() < LENGTH * 2,
+        "{:?} after the death of a process whose lease is {LENGTH:?} long",
+        died.elapsed()
+    );
     assert_ne!(database.text(holder).await, before);
 
     // A task that ignores its token is dropped when the time of a lease has passed.

@@ -18,6 +18,7 @@ declare
   v_kind         tidegate.kind := tidegate_internal.require_kind(kind_remove.kind);
   v_queue        text;
   v_ids          uuid[];
+  v_held         uuid[];
   v_gone         uuid[];
 begin
   select
@@ -54,8 +55,21 @@ begin
       order by r.kind, r.id
       limit batch
     );
-    v_gone := coalesce(tidegate_internal.delete_requests(v_ids), '{}');
-    delete from tidegate.dedup as d where d.request_id = any(v_gone);
+    -- Their keys go first, because no request goes that a key stands for. None of both is waited for: a submission
+    -- locks a key, and then the request that it stands for.
+    v_held := array(
+      select r.id
+      from tidegate.request as r
+      where r.id = any(v_ids) and r.req_status in ('completed', 'timed_out', 'failure')
+      order by r.id
+      for update skip locked
+    );
+    delete from tidegate.dedup as d where d.ctid = any(array(
+      select k.ctid from tidegate.dedup as k where k.request_id = any(v_held) for update skip locked
+    ));
+    v_gone := coalesce(tidegate_internal.delete_requests(array(
+      select h from unnest(v_held) as h where not exists (select from tidegate.dedup as k where k.request_id = h)
+    )), '{}');
     delete from tidegate.stored_event as e where e.request_id = any(v_gone);
     -- The counts may name requests that are gone: one that finds none ends the loop of the caller.
     ended := case v_ids when '{}' then 0 else greatest(0, ended - cardinality(v_gone)) end;

@@ -2,10 +2,12 @@
 
 use crate::support::{
     TestDatabase,
-    race::{NOTHING, Session, sound, submit_many},
+    race::{NOTHING, Session, settle, sound, submit_many},
 };
 
 const STEP: &str = "select removed, live, ended, queues_removed, queues_kept from tidegate.kind_remove";
+const KEYS_AND_REQUESTS: &str =
+    "select (select count(*) from tidegate.dedup) + (select count(*) from tidegate.request)";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_is_removed_when_its_live_requests_have_ended() {
@@ -52,8 +54,40 @@ async fn results_and_keys_stay_unless_they_are_given_up() {
     assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
     let step = format!("{STEP}('direct', requests => true)");
     assert_eq!(session.texts(&step).await, ["t 0 0 {} {}"]);
-    let left = "select (select count(*) from tidegate.dedup) + (select count(*) from tidegate.request)";
-    assert_eq!(database.number(left).await, 0);
+    assert_eq!(database.number(KEYS_AND_REQUESTS).await, 0);
+    sound(&database).await;
+}
+
+/// Keys of callers, of a batch and of the payload, whose requests have completed, were redriven, or may have been executed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_goes_with_requests_that_keys_stand_for() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    database.execute("select tidegate.config_set('direct.key_after_unknown', 'resolved')").await;
+    session.text("select id from tidegate.submit('direct', '1', idempotency_key => 'k')").await;
+    session.texts("select id from tidegate.submit_batch_once('direct', '{2,3}', 'batch')").await;
+    session.text("select id from tidegate.submit('direct', '4', idempotency_key => 'redriven')").await;
+    database.execute("select tidegate.config_set('direct.key_mode', 'proxy')").await;
+    session.text("select id from tidegate.submit('direct', '5')").await;
+    let held = session.claim("tx", 5).await;
+    database.execute(&format!("select tidegate.fail_internal('{{{}}}')", held[3].id)).await;
+    assert_eq!(session.texts("select redriven from tidegate.redrive(may_repeat => true)").await, ["1"]);
+    let responses = "responses => array_fill('{}'::jsonb, array[4])";
+    session.texts(&settle("settle_receipt", held.iter().filter(|one| one.id != held[3].id), responses)).await;
+    let again = session.claim("tx", 1).await;
+    session.texts(&settle("settle_receipt", &again, "responses => array['{}'::jsonb]")).await;
+    let completed = "select count(*) from tidegate.request where req_status = 'completed'";
+    assert_eq!(database.number(completed).await, 5);
+    sound(&database).await;
+
+    // A submission has locked a key: its request stays, and nothing waits.
+    let mut submitting = Session::begin(&database).await;
+    submitting.texts("select key from tidegate.dedup where key = 'k' for update").await;
+    let step = format!("{STEP}('direct', requests => true)");
+    assert_eq!(session.texts(&step).await, ["f 0 1 {} {}"]);
+    submitting.commit().await;
+    assert_eq!(session.texts(&step).await, ["t 0 0 {} {}"]);
+    assert_eq!(database.number(KEYS_AND_REQUESTS).await, 0);
     sound(&database).await;
 }
 

@@ -19,7 +19,10 @@ use super::{
 use crate::api::{
     body::Json,
     context::Api,
-    openapi::refusals::{Call, Changing, OfKind, OfQueue, Refusals, WithBody},
+    openapi::{
+        refusals::{Call, Changing, OfKind, OfQueue, Refusals, WithBody},
+        schemas::{cancellable_states, redrivable_states},
+    },
 };
 
 /// How many requests a batch has unless the call says another number.
@@ -33,8 +36,9 @@ pub(super) struct Cancellation {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, example = "direct")]
     kind: Option<String>,
-    /// Only requests in one of these states: `queued`, `processing`, `tx_in_flight`.
+    /// Only requests in one of these states.
     #[serde(default)]
+    #[schema(schema_with = cancellable_states)]
     states: Vec<Status>,
     /// Only those of this submitter.
     #[serde(default, deserialize_with = "present")]
@@ -149,8 +153,9 @@ pub(super) struct Redrives {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, example = "deadline_exceeded")]
     code: Option<String>,
-    /// Only those in this state: `failure` or `timed_out`; both unless given.
+    /// Only those in this state; both unless given.
     #[serde(default)]
+    #[schema(schema_with = redrivable_states)]
     states: Vec<Status>,
     /// Only these, those that were cancelled too.
     #[serde(default, deserialize_with = "present")]

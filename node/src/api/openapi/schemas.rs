@@ -51,6 +51,16 @@ pub(in crate::api) fn cancelled() -> RefOr<Schema> {
     words(["cancelled"])
 }
 
+/// The states in which requests can be cancelled.
+pub(in crate::api) fn cancellable_states() -> RefOr<Schema> {
+    ArrayBuilder::new().items(words(["queued", "processing", "tx_in_flight"])).into()
+}
+
+/// The states in which requests can be submitted again.
+pub(in crate::api) fn redrivable_states() -> RefOr<Schema> {
+    ArrayBuilder::new().items(words(["failure", "timed_out"])).into()
+}
+
 /// What a submission would be.
 pub(in crate::api) fn quote_outcome() -> RefOr<Schema> {
     words(["accepted", "refused"])
