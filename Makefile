@@ -156,6 +156,12 @@ test-ha: setup ## Inject faults into a Patroni cluster below a running fleet, an
 	cargo build --release --bins
 	tests/ha/run "$(or $(TIME),30m)" "$(SEED)"
 
+.PHONY: test-restore
+test-restore: setup ## Go through docs/repair.md: a restore to a moment under load, a copy for staging, pg_upgrade to 18; first a control
+	tests/restore/prepare
+	cargo build -p tidegate-cli -p tidegate-workers --bins
+	PYTHONDONTWRITEBYTECODE=1 "$${TMPDIR:-/tmp}/tidegate-restore-$$(id -u)/bin/python" tests/restore/run
+
 .PHONY: faults-mixed
 faults-mixed: setup ## Inject faults into a fleet of which half are programs of BASE=REVISION, and write the report (TIME=5m)
 	@[ -n "$(BASE)" ] || { echo "set BASE=REVISION: the last release, or the commit before" >&2; exit 1; }
