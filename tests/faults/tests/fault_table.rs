@@ -238,18 +238,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     // The restore of docs/repair.md, with the backup, which is a copy and notices that.
     let backup_url = database.url.replace(&database.name, &backup);
     let restored = PgPool::connect(&backup_url).await.unwrap();
-    for step in [
-        "update tidegate.request set tx_attempt = 1 where req_status in ('queued', 'processing') and tx_attempt = 0",
-        "select * from tidegate.fail_internal(
-           array(
-             select r.id
-             from tidegate.request as r
-             join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
-             where p.semantics = 'at_most_once' and r.req_status in ('queued', 'processing', 'tx_in_flight')
-           ),
-           '{\"code\": \"outcome_unknown\", \"message\": \"the database was restored from a backup\", \"retryable\": false}'
-         )",
-    ] {
+    for step in steps_after_a_restore() {
         sqlx::raw_sql(step).execute(&restored).await.unwrap();
     }
     let tidegate = async |command: &str| {
@@ -292,6 +281,14 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     assert!(sends.values().all(|sends| *sends == 1), "{sends:?}");
     restored.close().await;
     sqlx::raw_sql(&format!("drop database {backup} with (force)")).execute(&mut admin).await.unwrap();
+}
+
+/// The SQL of the steps of docs/repair.md.
+fn steps_after_a_restore() -> [&'static str; 2] {
+    let (_, page) = include_str!("../../../docs/repair.md").split_once("## Restore from a backup").unwrap();
+    let (section, _) = page.split_once("\n## ").unwrap();
+    let blocks = section.split("```sql").skip(1).map(|block| block.split("```").next().unwrap());
+    blocks.collect::<Vec<_>>().try_into().unwrap()
 }
 
 async fn all_ended(pool: &PgPool) {
