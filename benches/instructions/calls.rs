@@ -155,17 +155,14 @@ pub const CALLS: &[Call] = &[
         name: "poll of one that waits",
         before: &[
             SURVEY,
-            // Few rows: the call reads all of them.
+            // In the middle of a block of the survey, whose messages up to there are counted one by one.
             "create temporary table waiting as
-             select m.place / 100 as n, m.id
-             from (
-               select row_number() over (order by q.msg_id) as place, (q.message ->> 'id')::uuid as id from pgmq.q_far as q
-             ) as m
-             where m.place % 100 = 0",
-            "prepare poll_waiting (bigint) as
-             select o.* from tidegate.request_outlooks(array(select w.id from waiting as w where w.n = $1)) as o",
+             select (q.message ->> 'id')::uuid as id
+             from pgmq.q_far as q where q.msg_id % 256 = 128 order by q.msg_id offset 8 limit 1",
+            "prepare poll_waiting as
+             select o.* from tidegate.request_outlooks(array(select w.id from waiting as w)) as o",
         ],
-        sql: "execute poll_waiting({n})",
+        sql: "execute poll_waiting",
         says: r#"req_status = "processing""#,
     },
 ];

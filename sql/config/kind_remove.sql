@@ -19,6 +19,8 @@ declare
   v_queue        text;
   v_ids          uuid[];
   v_held         uuid[];
+  v_keys         tid[];
+  v_free         uuid[];
   v_gone         uuid[];
 begin
   select
@@ -55,8 +57,8 @@ begin
       order by r.kind, r.id
       limit batch
     );
-    -- Their keys go first, because no request goes that a key stands for. None of both is waited for: a submission
-    -- locks a key, and then the request that it stands for.
+    -- Their keys go first, because no request goes that a key stands for. A submission locks a key, and then the
+    -- request that it stands for, so neither is waited for: a request stays with all its keys when one is locked.
     v_held := array(
       select r.id
       from tidegate.request as r
@@ -64,12 +66,14 @@ begin
       order by r.id
       for update skip locked
     );
-    delete from tidegate.dedup as d where d.ctid = any(array(
-      select k.ctid from tidegate.dedup as k where k.request_id = any(v_held) for update skip locked
-    ));
-    v_gone := coalesce(tidegate_internal.delete_requests(array(
-      select h from unnest(v_held) as h where not exists (select from tidegate.dedup as k where k.request_id = h)
-    )), '{}');
+    v_keys := array(select k.ctid from tidegate.dedup as k where k.request_id = any(v_held) for update skip locked);
+    v_free := array(
+      select h
+      from unnest(v_held) as h
+      where not exists (select from tidegate.dedup as k where k.request_id = h and k.ctid <> all(v_keys))
+    );
+    delete from tidegate.dedup as d where d.ctid = any(v_keys) and d.request_id = any(v_free);
+    v_gone := coalesce(tidegate_internal.delete_requests(v_free), '{}');
     delete from tidegate.stored_event as e where e.request_id = any(v_gone);
     -- The counts may name requests that are gone: one that finds none ends the loop of the caller.
     ended := case v_ids when '{}' then 0 else greatest(0, ended - cardinality(v_gone)) end;

@@ -150,8 +150,11 @@ class Fleet:
     def get(self, path, change=None):
         """The node's answer to a GET, or to a PATCH with this change."""
         request = self.request(path, "GET" if change is None else "PATCH", change)
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return answer.read().decode()
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{path}: {error.code} {error.read().decode()}") from error
 
     def calls(self):
         """Counts of answered calls, by method and route, then by status."""
@@ -166,20 +169,19 @@ class Fleet:
         return sum(statuses.get(429, 0) for statuses in self.calls().values())
 
     def operations(self, belong):
-        """The operations of the API's document with a tag that belongs, by method and route."""
+        """The operations of the API's document that belong, by method and route; their tag decides, too."""
         paths = json.loads(self.get("/openapi.json"))["paths"]
         return [
-            f"{method.upper()} {path}"
+            name
             for path, item in paths.items()
             for method, operation in item.items()
-            if belong(operation["tags"][0])
+            if belong(name := f"{method.upper()} {path}", operation["tags"][0])
         ]
 
     def settings(self):
         """Every setting with its value."""
         settings = json.loads(self.get("/v1/admin/config"))["settings"]
-        # Those of the kind that may be removed are not restored.
-        return {setting["name"]: setting["value"] for setting in settings if not setting["name"].startswith("spare")}
+        return {setting["name"]: setting["value"] for setting in settings}
 
     def restore(self, settings):
         """Restores the settings and releases the gates; returns how many had changed.

@@ -80,11 +80,13 @@ async fn a_kind_goes_with_requests_that_keys_stand_for() {
     assert_eq!(database.number(completed).await, 5);
     sound(&database).await;
 
-    // A submission has locked a key: its request stays, and nothing waits.
+    // A submission has locked the batch's key: its first request stays, also with its own key, and nothing waits.
     let mut submitting = Session::begin(&database).await;
-    submitting.texts("select key from tidegate.dedup where key = 'k' for update").await;
+    submitting.texts("select key from tidegate.dedup where key ~ '^batch [^ ]*$' for update").await;
     let step = format!("{STEP}('direct', requests => true)");
     assert_eq!(session.texts(&step).await, ["f 0 1 {} {}"]);
+    let left = "select regexp_replace(key, ' [0-9a-f]{64}', '') from tidegate.dedup order by length(key)";
+    assert_eq!(session.texts(left).await, ["batch", "batch 1"]);
     submitting.commit().await;
     assert_eq!(session.texts(&step).await, ["t 0 0 {} {}"]);
     assert_eq!(database.number(KEYS_AND_REQUESTS).await, 0);

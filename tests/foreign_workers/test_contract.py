@@ -366,6 +366,26 @@ def test_a_notification_wakes_an_idle_worker(
     server.becomes(id, "completed")
 
 
+def test_a_worker_notices_a_copy_before_its_first_claim(
+    server: Server, downstream: Downstream, start: Start, language: str
+) -> None:
+    assert server.node
+    # A node notices copies, too.
+    server.node.send_signal(signal.SIGSTOP)
+    try:
+        server.rows("update tidegate.installation set database_oid = database_oid::bigint - 1")
+        id = server.submit("direct")
+        worker = start(language, queues=["tx"])
+        worker.writes("queue tx: nothing to claim, waiting")
+        assert len(server.rows("select from tidegate.quarantine_state")) == 1
+        assert server.request(id)["tx_attempt"] == 0
+        server.tidegate("adopt")
+        downstream.next(id, "send").answer("receipt", response=1)
+        server.becomes(id, "completed")
+    finally:
+        server.node.send_signal(signal.SIGCONT)
+
+
 def test_without_notifications_a_worker_polls(
     server: Server, downstream: Downstream, start: Start, language: str
 ) -> None:

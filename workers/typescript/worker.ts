@@ -125,6 +125,7 @@ export class Worker {
       // These stay: the error of the last line comes later.
       for (const output of [process.stdout, process.stderr]) output.off("error", ignore).on("error", ignore);
       this.log.info(`worker ${this.name} drains ${this.queues.join(", ")}`);
+      await this.report();
       const drains = [...this.drained.values()].flatMap((queue) =>
         Array.from({ length: this.concurrency }, () => this.drain(queue)),
       );
@@ -464,15 +465,9 @@ export class Worker {
 
   /** Reports every ten seconds that the worker is alive, and runs each second the maintenance that is due. */
   private async upkeep(): Promise<void> {
-    const queues = [...this.drained.values()];
-    const stages = [...new Set(queues.map((queue) => queue.stage))];
-    const kinds = [...new Set(queues.flatMap((queue) => queue.kinds))];
-    for (let second = 0, stopping = false; ; second += 1) {
+    for (let second = 1, stopping = false; ; second += 1) {
       try {
-        if (stopping || second % 10 === 0) {
-          const values = { name: this.name, stages, queues: this.queues, stopping, kinds };
-          await this.rows("select tidegate.worker_seen($name, $stages, $queues, $stopping, $kinds)", values);
-        }
+        if (stopping || second % 10 === 0) await this.report(stopping);
         await this.rows("call tidegate.maintain()");
       } catch (error) {
         this.log.warn(`upkeep failed, and is repeated: ${error}`);
@@ -480,6 +475,18 @@ export class Worker {
       if (stopping) return;
       stopping = await isAbortedWithin(this.stopping.signal, 1);
     }
+  }
+
+  /**
+   * Reports that the worker is alive. The first report comes before the first claim: a copy of a database, which must
+   * send nothing, is noticed by it.
+   */
+  private async report(stopping = false): Promise<void> {
+    const queues = [...this.drained.values()];
+    const stages = [...new Set(queues.map((queue) => queue.stage))];
+    const kinds = [...new Set(queues.flatMap((queue) => queue.kinds))];
+    const values = { name: this.name, stages, queues: this.queues, stopping, kinds };
+    await this.rows("select tidegate.worker_seen($name, $stages, $queues, $stopping, $kinds)", values);
   }
 }
 

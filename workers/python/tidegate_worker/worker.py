@@ -128,6 +128,7 @@ class Worker:
             for number in signals:
                 loop.add_signal_handler(number, self.stop)
             log.info("worker %s drains %s", self.name, ", ".join(self.queues))
+            await self._report()
             self._helpers = [asyncio.create_task(self._listen()), asyncio.create_task(self._search())]
             drains = [self._drain(queue) for queue in self._drained.values() for _ in range(self.concurrency)]
             ends = await asyncio.gather(self._upkeep(), *drains, return_exceptions=True)
@@ -444,21 +445,27 @@ class Worker:
 
     async def _upkeep(self) -> None:
         """Reports every ten seconds that the worker is alive, and runs each second the maintenance that is due."""
-        stopping, stages = False, list({queue.stage for queue in self._drained.values()})
-        kinds = list({kind for queue in self._drained.values() for kind in queue.kinds})
-        for second in itertools.count():
+        stopping = False
+        for second in itertools.count(1):
             try:
                 if stopping or second % 10 == 0:
-                    await self.rows(
-                        "select tidegate.worker_seen(%(name)s, %(stages)s, %(queues)s, %(stopping)s, %(kinds)s)",
-                        name=self.name, stages=stages, queues=list(self.queues), stopping=stopping, kinds=kinds,
-                    )
+                    await self._report(stopping)
                 await self.rows("call tidegate.maintain()")
             except FAILURES as error:
                 log.warning("upkeep failed, and is repeated: %r", error)
             if stopping:
                 break
             stopping = await is_set_within(self._stopping, 1)
+
+    async def _report(self, stopping: bool = False) -> None:
+        """Reports that the worker is alive. The first report comes before the first claim: a copy of a database, which
+        must send nothing, is noticed by it."""
+        stages = list({queue.stage for queue in self._drained.values()})
+        kinds = list({kind for queue in self._drained.values() for kind in queue.kinds})
+        await self.rows(
+            "select tidegate.worker_seen(%(name)s, %(stages)s, %(queues)s, %(stopping)s, %(kinds)s)",
+            name=self.name, stages=stages, queues=list(self.queues), stopping=stopping, kinds=kinds,
+        )
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
