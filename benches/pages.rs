@@ -74,6 +74,7 @@ async fn measure() {
 /// Ended requests are written without their lives, with deadlines that pass one after the other; live ones are submitted.
 async fn fill(bench: &Bench, ended: usize, live: usize) {
     let mut session = bench.pool.acquire().await.unwrap();
+    sqlx::query("set statement_timeout = 0").execute(&mut *session).await.unwrap();
     for from in (0..ended).step_by(CHUNK) {
         let rows = CHUNK.min(ended - from);
         let sql = format!(
@@ -94,6 +95,7 @@ async fn fill(bench: &Bench, ended: usize, live: usize) {
     for sql in ["vacuum analyze tidegate.request", "vacuum analyze pgmq.q_tx", "select tidegate.recover_counts()"] {
         sqlx::query(sql).execute(&mut *session).await.unwrap();
     }
+    sqlx::query("reset statement_timeout").execute(&mut *session).await.unwrap();
 }
 
 async fn page(client: &Client, url: &str) -> String {

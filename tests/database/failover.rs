@@ -15,18 +15,14 @@ use nix::{
 };
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
-use tidegate::internals::{
-    database::{self, PoolSettings},
-    schema,
-    store::Store,
-};
+use tidegate::internals::{database, schema, store::Store};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::private_cluster::Cluster;
 use crate::{
     cli::commands::{err, out, run, serve},
-    support::{eventually, sql},
+    support::{eventually, patient, sql},
     worker::lives::{Running, all_stages, options},
 };
 
@@ -230,7 +226,7 @@ async fn fail_over(lose: impl AsyncFnOnce(&Cluster) -> Option<Frozen>) {
     }
     let (mut node, api) = serve(&url, &[]).await;
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
-    let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
+    let store = Store::new(database::connect(&url, &patient()).await.unwrap());
     // Pools that follow the first one, also below one that is not used.
     let unused = store.with_own_pool(1);
     let below = unused.with_own_pool(1);

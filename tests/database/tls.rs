@@ -10,15 +10,12 @@ use std::{
 
 use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, KeyPair, SanType};
 use tempfile::TempDir;
-use tidegate::internals::{
-    database::{self, PoolSettings},
-    store::Store,
-};
+use tidegate::internals::{database, store::Store};
 
 use super::private_cluster::Cluster;
 use crate::{
     cli::commands::{err, out, run, serve},
-    support::{TestDatabase, eventually},
+    support::{TestDatabase, eventually, patient},
     worker::lives::{Running, all_stages, options},
 };
 
@@ -153,7 +150,7 @@ async fn every_program_works_with_a_server_that_takes_tls_only_and_checks_its_ce
     let client = reqwest::Client::new();
     let posted = client.post(format!("{api}/v1/direct")).json(&1).send().await.unwrap();
     assert_eq!(posted.status(), 202);
-    let store = Store::new(database::connect(&url, &PoolSettings::default()).await.unwrap());
+    let store = Store::new(database::connect(&url, &patient()).await.unwrap());
     let worker = Running::start(&store, all_stages(), options());
     let plain = "select count(*) from pg_stat_ssl as s join pg_stat_activity as a on a.pid = s.pid
                  where a.usename = 'owner' and not s.ssl";

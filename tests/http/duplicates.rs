@@ -15,7 +15,7 @@ use tidegate_node::HttpOptions;
 use tokio::sync::Barrier;
 
 use super::Api;
-use crate::support::{TestDatabase, campaign, eventually, sql::value};
+use crate::support::{TestDatabase, campaign, eventually, patient, sql::value};
 
 /// Over so many connections, to so many nodes.
 const CONNECTIONS: usize = 64;
@@ -100,7 +100,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
     let database = stage().await;
     let (mut pools, mut apis) = (Vec::new(), Vec::new());
     for _ in 0..NODES {
-        let settings = PoolSettings { connections_max: 8, ..PoolSettings::default() };
+        let settings = PoolSettings { connections_max: 8, ..patient() };
         let pool = database::connect(&database.url, &settings).await.unwrap();
         apis.push(Api::start(Store::new(pool.clone()), &HttpOptions::default()).await);
         pools.push(pool);

@@ -1,20 +1,17 @@
 //! Do all nodes of one database say the same of a request, whichever is asked, and whenever it was started?
 
 use serde_json::{Value, json};
-use tidegate::internals::{
-    database::{self, PoolSettings},
-    store::Store,
-};
+use tidegate::internals::{database, store::Store};
 use tidegate_node::HttpOptions;
 
 use super::Api;
-use crate::support::TestDatabase;
+use crate::support::{TestDatabase, patient};
 
 /// Three nodes, each with connections of its own.
 async fn three_nodes(database: &TestDatabase) -> Vec<Api> {
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        let pool = database::connect(&database.url, &PoolSettings::default()).await.unwrap();
+        let pool = database::connect(&database.url, &patient()).await.unwrap();
         nodes.push(Api::start(Store::new(pool), &HttpOptions::default()).await);
     }
     nodes

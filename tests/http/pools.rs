@@ -1,7 +1,5 @@
 //! Who waits for whose connections.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate::internals::{
@@ -12,14 +10,13 @@ use tidegate::internals::{
 use tidegate_node::HttpOptions;
 
 use super::{Api, access::key, let_go};
-use crate::support::{TestDatabase, race::Session, until_blocked};
+use crate::support::{TestDatabase, patient, race::Session, until_blocked};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
     let database = TestDatabase::new().await;
     let admin = key(&database, "admin", &[Scope::Admin]).await;
-    let settings =
-        PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() };
+    let settings = PoolSettings { connections_max: 4, ..patient() };
     let pool = database::connect(&database.url, &settings).await.unwrap();
     let api = Api::start(Store::new(pool.clone()), &HttpOptions::default()).await;
     let admin = api.bearing(&admin);

@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::Value;
 use server::{databases, templates::Template};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, Executor, PgConnection, PgPool};
 use tidegate::{
     internals::{
         database::{self, PoolSettings},
@@ -93,8 +93,7 @@ impl TestDatabase {
     async fn copy_of(template: Template) -> Self {
         let name = databases::create(template).await;
         let url = server::url(&name);
-        let settings =
-            PoolSettings { connections_max: 20, acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() };
+        let settings = PoolSettings { connections_max: 20, ..patient() };
         let pool = database::connect_lazily(&url, &settings).unwrap();
         Self { name, url, store: Store::new(pool.clone()), pool, kept: Mutex::default() }
     }
@@ -114,7 +113,10 @@ impl TestDatabase {
                 return Kept::new(connection, &self.kept);
             }
         }
-        Kept::new(self.pool.acquire().await.unwrap().detach(), &self.kept)
+        let mut connection = self.pool.acquire().await.unwrap().detach();
+        // Stages of many rows take as long as the machine needs.
+        connection.execute("set statement_timeout = '2 min'").await.unwrap();
+        Kept::new(connection, &self.kept)
     }
 
     /// Keeps a session that has left nothing behind in it for [`connection`](Self::connection).
@@ -306,6 +308,11 @@ where
         assert!(tokio::time::Instant::now() < deadline, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// The settings of a pool that gets its sessions on a busy machine, too.
+pub fn patient() -> PoolSettings {
+    PoolSettings { acquire_timeout: Duration::from_secs(30), ..PoolSettings::default() }
 }
 
 /// Lets the processor go for a moment, as a loop that only reads has to: the scheduler hands the processor back and forth

@@ -70,17 +70,18 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     let state = database.text("select state from tidegate.breaker").await;
     assert_eq!(state.unwrap(), "closed");
 
-    // A claim while the trip commits is not refused yet. From the first half-open state on, only probes were claimed,
-    // by all three processes together.
-    let probes = database
-        .number(
+    // A claim while the trip commits is not refused yet. From the first half-open state until the breaker closes, only
+    // probes were claimed, by all three processes together.
+    let until_closed = |what: &str| {
+        format!(
             "with tried as (select min(at) as at from tidegate.breaker_event where state = 'half_open'),
-               closed as (select max(at) as at from tidegate.breaker_event where state = 'closed')
-             select count(*) from tidegate.request_event as e, tried as t, closed as c
-             where e.cause = 'claimed' and e.at > t.at and e.at < c.at",
+               closed as (select min(e.at) as at from tidegate.breaker_event as e, tried as t
+                          where e.state = 'closed' and e.at > t.at)
+             select count(*) from {what} and e.at >= (select at from tried) and e.at < (select at from closed)"
         )
-        .await;
-    let times = count(&database, half_open).await;
+    };
+    let probes = database.number(&until_closed("tidegate.request_event as e where e.cause = 'claimed'")).await;
+    let times = database.number(&until_closed("tidegate.breaker_event as e where e.state = 'half_open'")).await;
     assert!(probes > 0 && probes <= 2 * times, "{probes} calls in {times} times half open");
 
     // Each send is an attempt that was claimed, and each attempt that the service answered is one send. A claim whose
