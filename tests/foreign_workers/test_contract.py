@@ -377,7 +377,7 @@ def test_a_worker_notices_a_copy_before_its_first_claim(
         id = server.submit("direct")
         worker = start(language, queues=["tx"])
         worker.writes("queue tx: nothing to claim, waiting")
-        assert len(server.rows("select from tidegate.quarantine_state")) == 1
+        assert len(server.rows("select because from tidegate.quarantine_state")) == 1
         assert server.request(id)["tx_attempt"] == 0
         server.tidegate("adopt")
         downstream.next(id, "send").answer("receipt", response=1)
