@@ -34,7 +34,7 @@ def upgrade_of_postgres(rehearsal, cluster, fleet, found):
     findings.number("upgrade", "seconds from the stop of the old server to the new one", round(time.monotonic() - began))
     findings.number("upgrade", "server", upgraded.value("select current_setting('server_version')"))
     rows = upgraded.execute("begin; select count(*) from tidegate.claim_tx('payout', 'by hand', 5, '1 minute'); rollback")
-    findings.check(int(rows) > 0, "a claim takes requests before a node or a worker in Rust has started")
+    findings.check(int(rows) > 0, "a claim takes requests before any node or worker has started")
 
     fleet = rehearsal.fleet(upgraded)
     before = downstream.snapshot()

@@ -25,7 +25,7 @@ impl Launcher {
         let account = if Uid::effective().is_root() {
             let user = User::from_name("postgres")?
                 .or(User::from_name("nobody")?)
-                .context("no account named postgres or nobody exists")?;
+                .context("there is neither an account postgres nor an account nobody")?;
             Some((user.uid, user.gid))
         } else {
             None
