@@ -2,9 +2,11 @@
 create or replace function tidegate_internal.installation_now(
   out system_identifier bigint, out database_oid oid, out table_oid oid
 )
-  language sql stable
-return (
-  (select c.system_identifier from pg_control_system() as c),
-  (select d.oid from pg_database as d where d.datname = current_database()),
-  'tidegate.installation'::regclass::oid
-);
+  language plpgsql stable as $$
+begin
+  select c.system_identifier, d.oid, 'tidegate.installation'::regclass
+  into system_identifier, database_oid, table_oid
+  from pg_control_system() as c, pg_database as d
+  where d.datname = current_database();
+end;
+$$;
