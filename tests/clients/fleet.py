@@ -135,9 +135,13 @@ class Fleet:
         self.get("/v1/admin/config", change=short)
         said = self.tidegate("submit", "direct", "--accepted", "--json")
         job = json.loads(said)["job_id"]
-        if not self.eventually(lambda: "resolution" in json.loads(self.get(f"/v1/direct/{job}"))):
-            sys.exit("a send may take 1 ms, and no search finds its response")
+        poll = lambda: json.loads(self.get(f"/v1/direct/{job}"))
+        if not self.eventually(lambda: poll()["status"] == "failed"):
+            sys.exit(f"a send may take 1 ms and be tried once, and the request has not failed: {poll()}")
+        # A search has the time of a send.
         self.get("/v1/admin/config", change={name: usual[name] for name in short})
+        if not self.eventually(lambda: "resolution" in poll()):
+            sys.exit(f"no search has found the response of a request: {poll()}")
         return job
 
     def request(self, path, method="GET", body=None):
@@ -184,7 +188,7 @@ class Fleet:
         return {setting["name"]: setting["value"] for setting in settings}
 
     def restore(self, settings):
-        """Restores the settings and releases the gates; returns how many had changed.
+        """Restores the settings, releases the gates and ends pauses; returns how many settings had changed.
 
         Quotas have settings, too: those that are left are removed.
         """
@@ -195,6 +199,9 @@ class Fleet:
         changed = json.loads(self.get("/v1/admin/config", change=settings))["changed"]
         for queue in ("readiness", "tx"):
             self.tidegate("gate", "release", queue)
+        self.tidegate("resume", "--all")
+        for kind in json.loads(self.get("/v1/admin/kinds"))["kinds"]:
+            self.tidegate("resume", "--kind", kind["name"])
         return len(changed)
 
     def use_admin_key(self):
