@@ -2,8 +2,9 @@
 //! requests from a page beside submissions.
 //!
 //! `ENDED` and `LIVE` say how many requests there are, `SECONDS` how long each state is measured, `CANCELLED` how many are cancelled. The
-//! node is `tidegate serve`. Statement time is `pg_stat_database.active_time`, which sessions report some seconds late, and which counts the
-//! pauses of maintenance between batches: what the pages cost is the difference from the time without viewers.
+//! node is `tidegate serve`. Statement time is `pg_stat_database.active_time`, which sessions report some seconds late. The duties of
+//! maintenance, which have much to do after so many submissions, rest while it is measured; what the pages cost is the difference from the
+//! time without viewers.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -130,8 +131,13 @@ async fn active_ms(bench: &Bench) -> f64 {
 }
 
 async fn watched(bench: &Bench, client: &Client, base: &str, time: Duration) {
-    // Maintenance has ever less to do after so many submissions, so what is measured stands between two without viewers.
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    let duties = async |change: &str| {
+        let sql = format!("update tidegate.maintenance set ran_at = tidegate.clock(), period = period {change}");
+        sqlx::query(&sql).execute(&bench.pool).await.unwrap();
+    };
+    duties("+ interval '1 hour'").await;
+    // One that has begun ends.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let mut costs = Vec::new();
     for viewers in [0, 1, 0, 10, 0] {
         let streams: Vec<_> = (0..viewers)
@@ -154,6 +160,7 @@ async fn watched(bench: &Bench, client: &Client, base: &str, time: Duration) {
             stream.abort();
         }
     }
+    duties("- interval '1 hour'").await;
 
     println!("\n{:<42} {:>16} {:>16}", "watched", "statements ms/s", "for the pages");
     for (place, (viewers, cost)) in costs.iter().enumerate() {

@@ -72,7 +72,10 @@ async fn measure() {
     let rounds = number("ROUNDS", 3);
     let location = support::location().await;
     println!("{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds");
-    println!("{:<34} {:>10} {:>24} {:>8} {:>12}", "what", "requests/s", "rounds", "HOT", "WAL/request");
+    println!(
+        "{:<34} {:>10} {:>24} {:>8} {:>12} {:>14}",
+        "what", "requests/s", "rounds", "HOT", "WAL/request", "disk/request"
+    );
     for options in [TUNED, DEFAULTS] {
         for processes in [1, 2, 4] {
             report(&format!("drain, {processes} processes, {options}"), rounds, || {
@@ -89,6 +92,8 @@ struct Figure {
     per_second: f64,
     hot: f64,
     wal_bytes: f64,
+    /// Of all tables with their indexes, but for the queues, whose messages go.
+    disk_bytes: f64,
 }
 
 async fn report<F, Fut>(what: &str, rounds: usize, run: F)
@@ -104,11 +109,12 @@ where
     let all: Vec<_> = figures.iter().map(|figure| format!("{:.0}", figure.per_second)).collect();
     let median = &figures[figures.len() / 2];
     println!(
-        "{what:<34} {:>10.0} {:>24} {:>6.1} % {:>8.0} B",
+        "{what:<34} {:>10.0} {:>24} {:>6.1} % {:>10.0} B {:>12.0} B",
         median.per_second,
         all.join(" "),
         median.hot * 100.0,
-        median.wal_bytes
+        median.wal_bytes,
+        median.disk_bytes
     );
 }
 
@@ -140,12 +146,19 @@ async fn hot(bench: &Bench) -> f64 {
     .unwrap()
 }
 
+async fn disk(bench: &Bench) -> f64 {
+    let sql = "select sum(pg_total_relation_size(oid))::float8 from pg_class
+               where relkind = 'r' and relnamespace = 'tidegate'::regnamespace";
+    sqlx::query_scalar(sql).fetch_one(&bench.pool).await.unwrap()
+}
+
 async fn figure(bench: Bench, requests: usize, seconds: f64, wal_before: f64) -> Figure {
     let count = f64::from(u32::try_from(requests).unwrap());
     let figure = Figure {
         per_second: count / seconds,
         wal_bytes: (wal(&bench).await - wal_before) / count,
         hot: hot(&bench).await,
+        disk_bytes: disk(&bench).await / count,
     };
     bench.drop().await;
     figure
