@@ -171,12 +171,10 @@ async fn of_many_who_take_a_name_at_once_one_gets_it_and_the_same_key_is_made_on
 async fn changed_keys_are_found_by_index_however_many_keys_there_are() {
     let database = TestDatabase::uninitialised().await;
     database
-        .execute(
-            "set session_replication_role = replica;
-             insert into tidegate.api_key (id, name, secret_hash, scopes, submitter, version)
+        .past_triggers(
+            "insert into tidegate.api_key (id, name, secret_hash, scopes, submitter, version)
              select lpad(to_hex(n), 16, '0'), 'key ' || n, sha256(n::text::bytea), '{submit}', 's', n
              from generate_series(1, 100000) as n;
-             set session_replication_role = origin;
              analyze tidegate.api_key",
         )
         .await;

@@ -222,8 +222,8 @@ async fn a_request_past_its_deadline_is_a_finding() {
         ),
     ] {
         let id = database.request_in(kind, status).await;
-        let mut session = Session::begin(&database).await;
-        session.execute("set local session_replication_role = replica").await;
+        let mut session = Session::open_as_superuser(&database).await;
+        session.execute("begin; set local session_replication_role = replica").await;
         session.execute(&ago.replace("$id", &format!("'{id}'"))).await;
         let found = session
             .texts(&format!("select finding from tidegate.audit_replay('{id}') where finding is not null"))

@@ -15,10 +15,10 @@ use crate::support::{
 
 async fn stage(limits: bool) -> (TestDatabase, Arc<Shared>) {
     let database = TestDatabase::new().await;
+    database.find_deadlocks_soon().await;
     database
         .execute(
-            "do $$ begin execute format('alter database %I set deadlock_timeout = ''50ms''', current_database()); end $$;
-             update tidegate.policy set dedup_window = '1 millisecond', span_reorder = '0', attempts = 50,
+            "update tidegate.policy set dedup_window = '1 millisecond', span_reorder = '0', attempts = 50,
                timeout_ms = 1, timeout_mode = 'adaptive', base_ms = 5, factor = 1, cap_ms = 5, jitter_ms = 0;
              update tidegate.maintenance set period = '1 millisecond';
              update tidegate.kind set deadline = '2 seconds', readiness_timeout = '1 second', response_timeout = '500 milliseconds'",

@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    race::{NOTHING, STORE_HISTORY, a_bit_of_everything, receipt},
+    race::{NOTHING, STORE_HISTORY, Session, a_bit_of_everything, receipt},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,6 +63,7 @@ async fn every_kind_of_damage_is_noticed() {
         "tidegate.response_part",
         "tidegate.quota_usage",
     ];
+    let mut session = Session::open_as_superuser(&database).await;
     session.execute("set session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;
     for table in tables {

@@ -142,14 +142,8 @@ async fn every_inconsistency_is_found_by_its_name_and_nothing_else_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_query_shows_what_was_counted_and_sampled() {
-    let (_database, mut session) = lived_in().await;
-    session
-        .execute(
-            "set session_replication_role = replica;
-             delete from pgmq.q_readiness;
-             set session_replication_role = origin",
-        )
-        .await;
+    let (database, mut session) = lived_in().await;
+    database.past_triggers("delete from pgmq.q_readiness").await;
 
     let (query, expected) = {
         let found = session

@@ -47,17 +47,15 @@ async fn partition(session: &mut Session, days: i32) -> String {
 }
 
 /// A request submitted so many days ago, at noon, in a status that it came to so many days ago.
-async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, ended: i32) -> Uuid {
-    let id = session
-        .text(&format!(
+async fn aged(database: &TestDatabase, kind: &str, status: &str, submitted: i32, ended: i32) -> Uuid {
+    let id = database
+        .value(&format!(
             "select tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC') - interval '{submitted} days' + interval '12 hours')"
         ))
         .await;
-    session
-        .execute(&format!(
-            "begin;
-             set local session_replication_role = replica;
-             insert into tidegate.request (id, kind, flow, req_status, previous_status, transition_no, cause, submitted_at,
+    database
+        .past_triggers(&format!(
+            "insert into tidegate.request (id, kind, flow, req_status, previous_status, transition_no, cause, submitted_at,
                deadline_at, processing_at, finished_at, payload, response)
              select '{id}', k.name, k.flow, '{status}',
                case when '{status}' <> 'processing' then 'processing'::tidegate.request_status end,
@@ -72,8 +70,7 @@ async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, e
              union all
              select id, 2, 'processing', req_status, finished_at, 0, cause
              from tidegate.request where id = '{id}' and finished_at is not null;
-             insert into tidegate.request_count_delta (kind, req_status, delta) values ('{kind}', '{status}', 1);
-             commit"
+             insert into tidegate.request_count_delta (kind, req_status, delta) values ('{kind}', '{status}', 1)"
         ))
         .await;
     id.parse().unwrap()
@@ -89,13 +86,13 @@ async fn the_oldest_go_first_in_bounded_batches_and_what_is_young_or_live_stays(
     let (database, mut session) = stage().await;
     let mut old = Vec::new();
     for days in [40, 30, 20, 12, 11] {
-        old.push(aged(&mut session, "direct", "failure", days, days).await);
+        old.push(aged(&database, "direct", "failure", days, days).await);
     }
     // Submitted long ago and ended lately; of a kind that keeps everything; not yet old.
     let mut stays = vec![
-        aged(&mut session, "direct", "failure", 35, 2).await,
-        aged(&mut session, "input_proof", "failure", 50, 50).await,
-        aged(&mut session, "direct", "failure", 9, 9).await,
+        aged(&database, "direct", "failure", 35, 2).await,
+        aged(&database, "input_proof", "failure", 50, 50).await,
+        aged(&database, "direct", "failure", 9, 9).await,
     ];
     let live = database.submit("direct").await;
     stays.push(live.0);
@@ -116,8 +113,8 @@ async fn the_oldest_go_first_in_bounded_batches_and_what_is_young_or_live_stays(
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_belongs_to_a_request_goes_with_it_and_nothing_of_others() {
     let (database, mut session) = stage().await;
-    let young = aged(&mut session, "direct", "failure", 3, 3).await;
-    let old = aged(&mut session, "direct", "failure", 30, 30).await;
+    let young = aged(&database, "direct", "failure", 3, 3).await;
+    let old = aged(&database, "direct", "failure", 30, 30).await;
     for id in [young, old] {
         session
             .execute(&format!(
@@ -164,7 +161,7 @@ async fn what_a_key_from_before_a_shorter_window_stands_for_stays_to_the_end_of_
             .await;
     };
     change("9 days", "10 days").await;
-    let id = aged(&mut session, "direct", "completed", 8, 8).await;
+    let id = aged(&database, "direct", "completed", 8, 8).await;
     session
         .execute(&format!(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at, dedup_window)
@@ -189,11 +186,11 @@ async fn what_a_key_from_before_a_shorter_window_stands_for_stays_to_the_end_of_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_that_have_to_stay_do_not_keep_a_round_from_those_behind_them() {
-    let (_database, mut session) = stage().await;
+    let (database, mut session) = stage().await;
     for _ in 0..25 {
-        aged(&mut session, "direct", "processing", 40, 40).await;
+        aged(&database, "direct", "processing", 40, 40).await;
     }
-    aged(&mut session, "direct", "failure", 20, 20).await;
+    aged(&database, "direct", "failure", 20, 20).await;
 
     // A call of one looks at ten.
     let step = "select expired, more from tidegate.expire_requests(1)";
@@ -209,7 +206,7 @@ async fn without_a_retention_nothing_is_deleted() {
     let database = TestDatabase::uninitialised().await;
     let mut session = Session::open(&database).await;
     let partition = partition(&mut session, 400).await;
-    aged(&mut session, "direct", "failure", 500, 500).await;
+    aged(&database, "direct", "failure", 500, 500).await;
     session
         .execute(
             "insert into tidegate.gate_event (gate, epoch, state, depth, cause, at)
@@ -234,7 +231,7 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
     let (database, mut session) = stage().await;
     let mut ids = Vec::new();
     for _ in 0..12 {
-        ids.push(aged(&mut session, "direct", "failure", 20, 20).await);
+        ids.push(aged(&database, "direct", "failure", 20, 20).await);
     }
     let mut caller = Session::begin(&database).await;
     caller.execute(&format!("select from tidegate.request where id = '{}' for update", ids[3])).await;
@@ -293,7 +290,7 @@ async fn what_an_application_refers_to_stays_and_keeps_no_other() {
     let (database, mut session) = stage().await;
     let mut ids = Vec::new();
     for day in 20..40 {
-        ids.push(aged(&mut session, "direct", "failure", day, day).await);
+        ids.push(aged(&database, "direct", "failure", day, day).await);
     }
     session
         .execute(&format!(

@@ -45,9 +45,12 @@ pub(super) async fn wreck(database: &TestDatabase) {
         .execute(
             "delete from tidegate.quota_usage;
              select pgmq.drop_queue('tx');
-             delete from tidegate.claim where queue = 'tx';
-             set session_replication_role = replica;
-             update tidegate.request set deadline_at = clock_timestamp() - interval '1 day'
+             delete from tidegate.claim where queue = 'tx'",
+        )
+        .await;
+    database
+        .past_triggers(
+            "update tidegate.request set deadline_at = clock_timestamp() - interval '1 day'
              where id = (select id from tidegate.request where req_status = 'processing' and kind = 'direct' limit 1);
              update tidegate.request set readiness_deadline_at = null
              where id = (select id from tidegate.request where req_status = 'queued' limit 1);

@@ -145,13 +145,7 @@ async fn a_row_that_names_no_queue_or_one_of_the_wrong_stage_has_lost_its_place(
     let mut session = with_workers(&database).await;
     let id = database.submit("direct").await;
     for (queue, words) in [("null", "any queue"), ("'nowhere'", "queue nowhere"), ("'readiness'", "queue readiness")] {
-        session
-            .execute(&format!(
-                "set session_replication_role = replica;
-                 update tidegate.request set queue = {queue} where id = '{id}';
-                 set session_replication_role = origin"
-            ))
-            .await;
+        database.past_triggers(&format!("update tidegate.request set queue = {queue} where id = '{id}'")).await;
 
         assert_eq!(reasons(&mut session, id).await, ["no_message"], "{queue}");
         assert_eq!(
@@ -173,13 +167,7 @@ async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
         .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
         .await;
     session.claim("tx", 2).await;
-    session
-        .execute(&format!(
-            "set session_replication_role = replica;
-             update tidegate.request set tx_attempt = 1000 where id = '{last}';
-             set session_replication_role = origin"
-        ))
-        .await;
+    database.past_triggers(&format!("update tidegate.request set tx_attempt = 1000 where id = '{last}'")).await;
     expire_leases(&database, "tx").await;
 
     for (id, words) in [

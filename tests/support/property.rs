@@ -36,6 +36,11 @@ impl Asked {
         self.runtime.block_on(self.database.stop_clock());
     }
 
+    /// Runs SQL while no trigger fires.
+    pub fn past_triggers(&self, sql: &str) {
+        self.runtime.block_on(self.database.past_triggers(sql));
+    }
+
     /// The first column of the only row, as text (an empty string for null).
     pub fn value(&self, sql: &str) -> String {
         let mut session = self.session.borrow_mut();

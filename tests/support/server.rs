@@ -116,8 +116,7 @@ pub async fn admin() -> PgConnection {
     PgConnection::connect(&superuser_url("postgres")).await.unwrap()
 }
 
-/// Makes the plain owner, if it is wanted and missing. It may switch triggers off, as tests of what then happens do, and
-/// has what managed services give their users.
+/// Makes the plain owner, if it is wanted and missing. It has what managed services give their users.
 async fn make_owner(admin: &mut PgConnection) {
     let Some(owner) = owner() else { return };
     let create = format!(
@@ -129,7 +128,6 @@ async fn make_owner(admin: &mut PgConnection) {
     lock(admin, "owner").await;
     for sql in [
         &create,
-        &format!("grant set on parameter session_replication_role, deadlock_timeout to {owner}"),
         // So that `doctor` sees sessions of other users.
         &format!("grant pg_monitor to {owner}"),
         "select pg_advisory_unlock_all()",

@@ -48,10 +48,10 @@ async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     add_bucketed(&database).await;
     database.store.webhook_host_add("hooks.example.com", false).await.unwrap();
+    database.find_deadlocks_soon().await;
     database
         .execute(&format!(
-            "do $$ begin execute format('alter database %I set deadlock_timeout = ''50ms''', current_database()); end $$;
-             update tidegate.policy set attempts = 50, timeout_ms = 1, base_ms = 5, factor = 1, cap_ms = 5, jitter_ms = 0;
+            "update tidegate.policy set attempts = 50, timeout_ms = 1, base_ms = 5, factor = 1, cap_ms = 5, jitter_ms = 0;
              update tidegate.kind
              set callback_url = '{URL}', deadline = '2 seconds', readiness_timeout = '1 second', response_timeout = '500 milliseconds';
              update tidegate.webhook_policy set retention = '1 millisecond', attempts = 3, base_ms = 0, cap_ms = 0;

@@ -21,13 +21,15 @@ async fn fill(database: &TestDatabase) {
              from generate_series(1, 40) as n;
              update tidegate.webhook_delivery set lease_token = 1, due_at = clock_timestamp() + interval '1 hour'
              where request_id in (select request_id from tidegate.webhook_delivery
-                                  where host_port = 'poison.example.org:443' and state = 'pending' limit 8);
-             -- The claims' rows need requests.
-             set session_replication_role = replica;
-             insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+                                  where host_port = 'poison.example.org:443' and state = 'pending' limit 8)",
+        )
+        .await;
+    // The claims' rows need requests.
+    database
+        .past_triggers(
+            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
              select request_id, 'direct', 'direct', 'completed', now(), '{}' from tidegate.webhook_delivery
-             where host_port <> 'poison.example.org:443';
-             set session_replication_role = origin",
+             where host_port <> 'poison.example.org:443'",
         )
         .await;
 }

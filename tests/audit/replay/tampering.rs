@@ -52,8 +52,8 @@ async fn a_legal_hand_edit_is_shown_as_one_and_is_no_finding() {
 /// invariants their names.
 async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str]) {
     let sql = sql.replace("$id", &format!("'{id}'"));
-    let mut session = Session::begin(database).await;
-    session.execute("set local session_replication_role = replica").await;
+    let mut session = Session::open_as_superuser(database).await;
+    session.execute("begin; set local session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;
     session.execute(&sql).await;
     let mut found = session

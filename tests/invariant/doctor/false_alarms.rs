@@ -97,12 +97,10 @@ async fn a_state_that_is_legal_for_a_moment_is_no_violation() {
     let (database, mut session) = lived_in().await;
     // A mark that was lowered just now, a quota that was removed before its requests ended, a deadline and a
     // response of this moment.
+    database.past_triggers("update tidegate.gate set changed_at = '2026-01-01'").await;
     session
         .execute(
             "update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour';
-             set session_replication_role = replica;
-             update tidegate.gate set changed_at = '2026-01-01';
-             set session_replication_role = origin;
              update tidegate.gate set high_water = 2, low_water = 1 where queue = 'readiness';
              select tidegate.quota_remove('kind input_proof');
              update tidegate.request set deadline_at = now() where req_status = 'processing';

@@ -9,8 +9,8 @@ async fn a_partition_of_the_history_is_dropped_when_its_requests_are_gone_and_no
     let full = partition(&mut session, 30).await;
     let empty = partition(&mut session, 40).await;
     let kept_day = partition(&mut session, 5).await;
-    aged(&mut session, "direct", "failure", 30, 30).await;
-    aged(&mut session, "direct", "failure", 5, 5).await;
+    aged(&database, "direct", "failure", 30, 30).await;
+    aged(&database, "direct", "failure", 5, 5).await;
     let drop = "select tidegate.drop_partitions()";
 
     let mut reader = Session::begin(&database).await;
