@@ -162,6 +162,11 @@ test-restore: setup ## Go through docs/repair.md: a restore to a moment under lo
 	cargo build -p tidegate-cli -p tidegate-workers --bins
 	PYTHONDONTWRITEBYTECODE=1 "$${TMPDIR:-/tmp}/tidegate-restore-$$(id -u)/bin/python" tests/restore/run
 
+.PHONY: test-full-disk
+test-full-disk: setup ## Fill the disk of PostgreSQL under load, make room, and check every promise; mounts a small disk, so as root only
+	cargo build -p tidegate-cli -p tidegate-workers --bins
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/restore/full_disk
+
 .PHONY: faults-mixed
 faults-mixed: setup ## Inject faults into a fleet of which half are programs of BASE=REVISION, and write the report (TIME=5m)
 	@[ -n "$(BASE)" ] || { echo "set BASE=REVISION: the last release, or the commit before" >&2; exit 1; }
