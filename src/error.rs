@@ -96,9 +96,10 @@ impl StoreError {
     /// Whether the same call may succeed later, with nothing changed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
-        let may_pass =
-            |code: String| code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014";
+        // Deadlocks and serialization failures, lack of resources, errors of the server's system, lock and statement timeouts.
+        let may_pass = |code: String| {
+            ["40", "53", "58"].iter().any(|class| code.starts_with(class)) || code == "55P03" || code == "57014"
+        };
         matches!(self, Self::Unavailable(_) | Self::GateBusy(_)) || self.code().is_some_and(may_pass)
     }
 

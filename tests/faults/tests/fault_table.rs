@@ -111,21 +111,28 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
     let location = known.headers()["location"].to_str().unwrap().to_owned();
 
     let name = &database.name;
-    for (begin, end) in [
+    let refuses = |code, message| {
+        (
+            format!(
+                "create or replace function public.refuse() returns trigger language plpgsql as $$
+                 begin raise exception using errcode = '{code}', message = '{message}'; end $$;
+                 create trigger refuse before insert on tidegate.request execute function public.refuse()"
+            ),
+            "drop trigger refuse on tidegate.request".to_owned(),
+        )
+    };
+    let causes = [
         // As on a standby.
         (
             format!("alter database {name} set default_transaction_read_only = on"),
             format!("alter database {name} reset default_transaction_read_only"),
         ),
-        // As when its disk is full: PostgreSQL's error is then 53100.
-        (
-            "create function public.full() returns trigger language plpgsql as $$
-             begin raise exception using errcode = '53100', message = 'could not extend file: No space left on device'; end $$;
-             create trigger full_disk before insert on tidegate.request execute function public.full()"
-                .to_owned(),
-            "drop trigger full_disk on tidegate.request".to_owned(),
-        ),
-    ] {
+        // As when its disk is full.
+        refuses("53100", "could not extend file: No space left on device"),
+        // As when its disk is broken.
+        refuses("58030", "could not write to file: Input/output error"),
+    ];
+    for (number, (begin, end)) in causes.into_iter().enumerate() {
         let by_hand = async |sql: String| {
             let mut session = database.session().await;
             for statement in ["set default_transaction_read_only = off", &sql] {
@@ -154,7 +161,7 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
 
         by_hand(end).await;
         eventually("submissions are taken again", || async {
-            let answer = post(&address, &begin[..5]).send().await.unwrap();
+            let answer = post(&address, &format!("taken-{number}")).send().await.unwrap();
             answer.status() == 202
         })
         .await;
