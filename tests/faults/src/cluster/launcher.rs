@@ -25,7 +25,7 @@ impl Launcher {
         let account = if Uid::effective().is_root() {
             let user = User::from_name("postgres")?
                 .or(User::from_name("nobody")?)
-                .context("there is neither an account postgres nor an account nobody")?;
+                .context("PostgreSQL needs the account postgres or nobody, and there is none")?;
             Some((user.uid, user.gid))
         } else {
             None
