@@ -279,6 +279,7 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 	cargo bench --bench recovery
 	cargo bench --bench traces
 	cargo bench --bench pages
+	cargo bench --bench size
 	cargo bench --bench callers
 
 .PHONY: instructions

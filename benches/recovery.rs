@@ -37,7 +37,7 @@ async fn measure() {
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
     println!("a table of {all} requests, {live} of them live, {lost} of these without their message");
 
-    finished(&mut session, all - live).await;
+    bench.insert_ended(all - live).await;
     bench.submit(live).await;
     // As workers claim: who holds a request is looked up among those of its claim.
     for _ in 0..live / 2 / CLAIM {
@@ -63,33 +63,6 @@ async fn measure() {
 
     session.close().await.unwrap();
     bench.drop().await;
-}
-
-/// Inserts ended requests of the last month with their history, bypassing triggers.
-async fn finished(session: &mut PgConnection, count: usize) {
-    if count == 0 {
-        return;
-    }
-    let sql = format!(
-        "begin;
-         set local session_replication_role = replica;
-         create temporary table old on commit drop as
-         select tidegate_internal.uuid_v7(at) as id, at from (
-           select clock_timestamp() - interval '30 days' + n * (interval '30 days' / {count}) as at
-           from generate_series(0, {count} - 1) as n
-         ) as o;
-         insert into tidegate.request (
-           id, kind, flow, req_status, previous_status, transition_no, cause, tx_attempt, submitted_at, deadline_at,
-           processing_at, tx_in_flight_at, finished_at, payload, response
-         )
-         select
-           id, 'direct', 'direct', 'completed', 'tx_in_flight', 3, 'receipt', 1, at, at + interval '1 hour', at, at, at,
-           '{{\"to\": \"receiver\"}}', '{{}}'
-         from old;
-         insert into tidegate.request_count (kind, req_status, requests) values ('direct', 'completed', {count});
-         commit"
-    );
-    session.execute(sql.as_str()).await.unwrap();
 }
 
 /// The requests of the queue, in order.

@@ -14,6 +14,8 @@ use tidegate_cli::{
 
 /// Requests in one submission.
 pub const BATCH: usize = 500;
+/// Ended requests that one statement inserts.
+const ENDED_BATCH: usize = 500_000;
 
 /// Runs the benchmark or, if the arguments ask for it, the keeper of its private PostgreSQL.
 pub fn run(measure: impl Future<Output = ()>) {
@@ -85,6 +87,34 @@ impl Bench {
             }
         };
         tokio::join!(submit(half), submit(requests / BATCH - half));
+    }
+
+    /// Inserts completed requests of the last 30 days, one after the other, without triggers.
+    pub async fn insert_ended(&self, count: usize) {
+        let mut session = self.pool.acquire().await.unwrap();
+        for from in (0..count).step_by(ENDED_BATCH) {
+            let to = count.min(from + ENDED_BATCH);
+            let sql = format!(
+                "begin;
+                 set local session_replication_role = replica;
+                 set local statement_timeout = 0;
+                 insert into tidegate.request (
+                   id, kind, flow, req_status, previous_status, transition_no, cause, tx_attempt, submitted_at, deadline_at,
+                   processing_at, tx_in_flight_at, finished_at, payload, response
+                 )
+                 select
+                   tidegate_internal.uuid_v7(at), 'direct', 'direct', 'completed', 'tx_in_flight', 3, 'receipt', 1, at,
+                   at + interval '1 hour', at, at, at, '{{\"to\": \"receiver\"}}', '{{}}'
+                 from (
+                   select clock_timestamp() - interval '30 days' + n * (interval '30 days' / {count}) as at
+                   from generate_series({from}, {to} - 1) as n
+                 ) as o;
+                 insert into tidegate.request_count_delta (kind, req_status, delta)
+                 values ('direct', 'completed', {to} - {from});
+                 commit"
+            );
+            sqlx::raw_sql(&sql).execute(&mut *session).await.unwrap();
+        }
     }
 
     pub async fn drop(self) {

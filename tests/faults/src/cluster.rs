@@ -2,7 +2,6 @@
 //!
 //! `tests/ha/prepare` installs the programs. The faults of the cluster are in [`crate::inject`].
 
-mod launcher;
 mod settings;
 
 use std::{
@@ -27,11 +26,9 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use self::{
-    launcher::{Launcher, free_port},
-    settings::haproxy_settings,
-};
+use self::settings::haproxy_settings;
 use crate::{
+    launcher::{Launcher, free_port},
     proxy::{Proxy, Upstream},
     server::DATABASE,
 };
@@ -94,7 +91,7 @@ impl Cluster {
     /// When a program is missing, or the cluster does not come up.
     pub async fn start(tools: &Path, directory: &Path, replication: Replication) -> anyhow::Result<Self> {
         fs::create_dir_all(directory)?;
-        let launcher = Launcher::new(tools, directory)?;
+        let launcher = Launcher::new(tools, directory).context("run tests/ha/prepare")?;
         launcher.own(directory)?;
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
         let bin = BinarySearch::from_environment().find(None)?;

@@ -129,7 +129,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts everything, on a server whose scene is set.
+    /// Starts everything, on a server whose scene is set and to which `upstream` leads.
     ///
     /// # Errors
     ///
@@ -137,13 +137,13 @@ impl Fleet {
     pub async fn start(
         builds: &Builds,
         server: &Server,
+        upstream: &Upstream,
         options: &Options,
         directory: &Path,
         seed: u64,
     ) -> anyhow::Result<Self> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs)?;
-        let upstream = server.upstream()?;
         let network = async || Proxy::start(upstream.clone()).await;
 
         let mut nodes = Vec::new();

@@ -58,6 +58,10 @@ pub struct Options {
     #[arg(long, value_name = "DIRECTORY")]
     pub tools: Option<PathBuf>,
 
+    /// Every process reaches the database through this `PgBouncer` (1.21 or newer), in transaction mode
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["failover", "cluster"])]
+    pub pooler: Option<PathBuf>,
+
     /// Run a worker in Python and one in TypeScript beside those in Rust; `tests/foreign_workers/prepare` installs what
     /// they need
     #[arg(long)]

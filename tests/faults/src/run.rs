@@ -27,6 +27,7 @@ use crate::{
     load::Load,
     measure,
     options::Options,
+    pooler::Pooler,
     quotas::QuotaCounter,
     report::{Processes, Report},
     scene,
@@ -106,7 +107,12 @@ async fn within(
     if options.their_schema {
         downgrade(&builds.of_schema().tidegate, &server).await?;
     }
-    let fleet = Arc::new(Fleet::start(builds, &server, options, directory, seed).await?);
+    let pooler = match &options.pooler {
+        Some(program) => Some(Pooler::start(program, &directory.join("pooler"), &server).await?),
+        None => None,
+    };
+    let upstream = pooler.as_ref().map_or_else(|| server.upstream(), |pooler| Ok(pooler.upstream()))?;
+    let fleet = Arc::new(Fleet::start(builds, &server, &upstream, options, directory, seed).await?);
     scene::deliver(&server, fleet.receiver_address).await?;
     journal.say("the fleet is up");
 

@@ -22,6 +22,7 @@ async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_wi
         mutant: None,
         cluster: None,
         tools: None,
+        pooler: None,
         failover: true,
         foreign: false,
         only: Vec::new(),

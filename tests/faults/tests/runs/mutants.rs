@@ -24,6 +24,7 @@ async fn keys_that_are_executed_twice_are_found_within_a_minute() {
         mutant: Some(Mutant::KeyFreedAtEnd),
         cluster: None,
         tools: None,
+        pooler: None,
         failover: false,
         foreign: false,
         only: Vec::new(),

@@ -24,6 +24,7 @@ async fn every_promise_holds_while_everything_breaks() {
         mutant: None,
         cluster: None,
         tools: None,
+        pooler: None,
         failover: false,
         foreign: false,
         only: Vec::new(),

@@ -1,4 +1,4 @@
-//! How the programs of the cluster are started.
+//! How the programs around `PostgreSQL` are started.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use tokio::process::{Child, Command};
 
 /// How the programs are started. `PostgreSQL` refuses to run as root: then all run as another account.
 #[derive(Debug)]
-pub(super) struct Launcher {
+pub(crate) struct Launcher {
     tools: PathBuf,
     directory: PathBuf,
     account: Option<(Uid, Gid)>,
 }
 
 impl Launcher {
-    pub(super) fn new(tools: &Path, directory: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn new(tools: &Path, directory: &Path) -> anyhow::Result<Self> {
         let account = if Uid::effective().is_root() {
             let user = User::from_name("postgres")?
                 .or(User::from_name("nobody")?)
@@ -33,7 +33,7 @@ impl Launcher {
         Ok(Self { tools: fs::canonicalize(tools)?, directory: directory.to_owned(), account })
     }
 
-    pub(super) fn own(&self, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn own(&self, path: &Path) -> anyhow::Result<()> {
         if let Some((uid, gid)) = self.account {
             chown(path, Some(uid.as_raw()), Some(gid.as_raw()))?;
         }
@@ -41,7 +41,7 @@ impl Launcher {
     }
 
     /// Starts a program below the tools, with its log.
-    pub(super) fn start(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Child> {
+    pub(crate) fn start(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Child> {
         let log = fs::OpenOptions::new().append(true).create(true).open(self.directory.join(format!("{name}.log")))?;
         let mut command = Command::new(self.tools.join(program));
         command
@@ -56,11 +56,11 @@ impl Launcher {
         if let Some((uid, gid)) = self.account {
             command.uid(uid.as_raw()).gid(gid.as_raw());
         }
-        command.spawn().with_context(|| format!("cannot start {program}: run tests/ha/prepare"))
+        command.spawn().with_context(|| format!("cannot start {program} in {}", self.tools.display()))
     }
 }
 
 /// A port of loopback that is free now.
-pub(super) fn free_port() -> anyhow::Result<u16> {
+pub(crate) fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
