@@ -163,12 +163,13 @@ async fn claim_and_settle(session: &mut PgConnection, count: usize, claim: &mut 
     assert_eq!(settled, i64::from(count));
 }
 
-/// A thousand rows of every view, and the first page of a list, in the order of their times.
+/// A thousand rows of every view but the search for violations, which reads everything, and the first page of a list, in the order
+/// of their times.
 async fn reads(bench: &Bench) {
     let mut session = patient(bench).await;
     let views: Vec<String> = sqlx::query_scalar(
         "select format('select count(*) from (select * from tidegate.%I limit 1000) as v', viewname)
-         from pg_views where schemaname = 'tidegate'",
+         from pg_views where schemaname = 'tidegate' and viewname <> 'invariant_violation'",
     )
     .fetch_all(&mut session)
     .await

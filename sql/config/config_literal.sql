@@ -16,7 +16,7 @@ declare
       end || ')', ''
     )
     when 'boolean' then 'true or false'
-    when 'interval' then 'a time such as 90 s, 15 minutes or 7 days'
+    when 'interval' then 'a time of up to 100 years, such as 90 s, 15 minutes or 7 days'
     when 'list' then 'a list of words'
     else 'a word'
   end || case when p_column.nullable then ' or none' else '' end;

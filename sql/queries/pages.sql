@@ -80,10 +80,9 @@ order by q.kind;
 
 -- gate_states: no parameters: gates, those of queues first and without their depth, which `queue_overview` has
 select
-  g.name, g.queue, g.kind, g.submitter, g.state, g.mode, coalesce(o.depth, 0) as depth, g.high_water, g.low_water,
-  g.forced, g.epoch, g.depth as depth_at_change, g.changed_at
+  g.name, g.queue, g.kind, g.submitter, g.state, g.mode,
+  -- Not joined: a join would count the depths of queues, too.
+  coalesce(case when g.queue is null then (select o.depth from tidegate.gate_overview(g.name) as o) end, 0) as depth,
+  g.high_water, g.low_water, g.forced, g.epoch, g.depth as depth_at_change, g.changed_at
 from tidegate.gate as g
-left join lateral (
-  select q.depth from tidegate.gate_overview(g.name) as q where g.queue is null
-) as o on true
 order by g.queue is null, g.name;

@@ -265,3 +265,16 @@ async fn maintenance_opens_a_quota_that_counted_requests_in_no_queue() {
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 3");
     assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
 }
+
+/// The depths of queues are known where it is asked, and counting them again costs as much: no message is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_states_of_gates_come_without_the_depths_of_queues() {
+    let (database, mut session) = stage(&[DIRECT]).await;
+    outcomes(&mut session, &batch("direct", 4)).await;
+    let mut holder = Session::begin(&database).await;
+    holder.execute("lock table pgmq.q_tx, pgmq.q_readiness in access exclusive mode").await;
+    let gates = database.store.gate_states(&[]).await.unwrap();
+    let depths: Vec<_> = gates.iter().map(|gate| (&*gate.name, gate.depth)).collect();
+    assert_eq!(depths, [("readiness", 0), ("tx", 0), ("kind direct", 4)]);
+    holder.rollback().await;
+}
