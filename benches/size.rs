@@ -250,7 +250,7 @@ async fn retention_of_a_minute(bench: &Bench, load: &Load, minutes: usize) {
     }
 }
 
-/// Sessions that submit, claim and settle as fast as they can, and maintenance beside them.
+/// Sessions that submit, claim and settle as fast as they can, and the maintenance of as many processes.
 struct Load {
     stop: CancellationToken,
     claims: Arc<Mutex<Times>>,
@@ -264,8 +264,12 @@ impl Load {
         let claims = Arc::default();
         let settled = Arc::new(AtomicI64::new(0));
         let depth = Arc::new(AtomicI64::new(0));
-        let mut tasks = vec![tokio::spawn(maintenance::run(bench.store.clone(), stop.clone()))];
+        let mut tasks = Vec::new();
         for _ in 0..2 {
+            // Every node and every worker maintains.
+            for _ in 0..2 {
+                tasks.push(tokio::spawn(maintenance::run(bench.store.clone(), stop.clone())));
+            }
             tasks.push(submitter(patient(bench).await, stop.clone(), Arc::clone(&depth)));
             tasks.push(claimer(
                 patient(bench).await,

@@ -74,7 +74,6 @@ begin
     );
     delete from tidegate.dedup as d where d.ctid = any(v_keys) and d.request_id = any(v_free);
     v_gone := coalesce(tidegate_internal.delete_requests(v_free), '{}');
-    delete from tidegate.stored_event as e where e.request_id = any(v_gone);
     -- The counts may name requests that are gone: one that finds none ends the loop of the caller.
     ended := case v_ids when '{}' then 0 else greatest(0, ended - cardinality(v_gone)) end;
   end if;

@@ -1,8 +1,8 @@
 -- expire_requests: One batch of a maintenance duty: deletes requests that ended before the retention of their kind.
 --
 -- The oldest ids first: ids ascend with time, so the candidates are a range of each kind. Dependent rows are deleted
--- with a request (see `request_removal`), and so is history in the default partition; the history of a day goes with
--- its partition (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
+-- with a request (see `request_removal`), and its history; the partitions of days that are empty then are dropped
+-- (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
 -- were shortened, requests stay for as long as keys from before stand for them. Live requests stay, however old; so do
 -- those that ended lately, those that were redriven as a request that is there, because keys lead to it through them,
 -- and, in kinds whose keys stand until then, those that are not resolved. They are examined again in the next round.
@@ -18,7 +18,8 @@ declare
   v_examine constant integer := 10 * batch;
   v_left    integer := batch;
   v_kind    record;
-  v_seen    record;
+  v_floor   uuid;
+  v_ids     uuid[];
   v_next    uuid;
 begin
   expired := 0;
@@ -36,38 +37,46 @@ begin
     where k.retention is not null
     order by k.name
   loop
-    select
-      (array_agg(e.id order by e.id) filter (where e.old))[:v_left] as ids, count(*) as examined,
-      (array_agg(e.id order by e.id desc))[1] as last
-    into v_seen
-    from (
-      select
-        r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before
-          and (
-            r.req_status = 'completed'
-            or not (v_kind.until_resolved and tidegate.executed(r) = 'unknown') and not exists (
-              select from tidegate.redrive as v join tidegate.request as n on n.id = v.redriven_as
-              where v.request_id = r.id
-            )
-          ) and not tidegate_internal.is_passed_over(r.id, 'expire_requests') as old
+    v_floor := tidegate.uuid_v7_floor(v_kind.before);
+    -- Read no further than to the last one that fits the batch.
+    v_ids := array(
+      select e.id
+      from (
+        select
+          r.kind, r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before
+            and (
+              r.req_status = 'completed'
+              or not (v_kind.until_resolved and tidegate.executed(r) = 'unknown') and not exists (
+                select from tidegate.redrive as v join tidegate.request as n on n.id = v.redriven_as
+                where v.request_id = r.id
+              )
+            ) and not tidegate_internal.is_passed_over(r.id, 'expire_requests') as old
+        from tidegate.request as r
+        -- Compared as pairs, so that no index but (kind, id) will do.
+        where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)
+          and (r.kind, r.id) < (v_kind.name, v_floor)
+        order by r.kind, r.id
+        limit v_examine
+      ) as e
+      where e.old
+      order by e.kind, e.id
+      limit v_left
+    );
+    v_next := case when cardinality(v_ids) = v_left then v_ids[v_left] else (
+      select r.id
       from tidegate.request as r
-      -- Compared as pairs, so that no index but (kind, id) will do.
       where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)
-        and (r.kind, r.id) < (v_kind.name, tidegate.uuid_v7_floor(v_kind.before))
+        and (r.kind, r.id) < (v_kind.name, v_floor)
       order by r.kind, r.id
-      limit v_examine
-    ) as e;
-    v_next := case
-      -- No further than to the last one that fits the batch.
-      when cardinality(v_seen.ids) = v_left then v_seen.ids[v_left]
-      when v_seen.examined = v_examine then v_seen.last
-    end;
+      offset v_examine - 1
+      limit 1
+    ) end;
 
-    if v_seen.ids is not null then
+    if v_ids <> '{}' then
       expired := expired + cardinality(tidegate_internal.try_each(
-        'expire_requests', v_seen.ids, 'select tidegate_internal.delete_requests($1)'
+        'expire_requests', v_ids, 'select tidegate_internal.delete_requests($1)'
       ));
-      v_left := v_left - cardinality(v_seen.ids);
+      v_left := v_left - cardinality(v_ids);
     end if;
     -- At the end of the range the next round begins.
     if coalesce(v_next, v_no_id) <> v_kind.after then

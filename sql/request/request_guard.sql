@@ -4,10 +4,11 @@
 -- Legality is checked after the statement (`request_history`). A function declares its transition: it increments
 -- transition_no and sets previous_status, the cause and, for a step forward, the time of the new status. Any other
 -- change of status is a hand edit, and gets that cause. Updates that many callers wait for, and that only move requests
--- forward or keep their status, skip the guard: for the time of the statement `tidegate.declared` is the id of the
--- transaction. The guard sets previous_status, transition_no and the time of the new status, so that the history
--- trigger reads only the new rows. It also stores the events that the update overwrites in the row (see
--- `request_event`). Inserts have a trigger of their own, `request_entry`.
+-- forward or keep their status, skip the guard, and so does the deletion of ended requests with their history: for the
+-- time of the statement `tidegate.declared` is the id of the transaction. The guard sets previous_status,
+-- transition_no and the time of the new status, so that the history trigger reads only the new rows. It also stores the
+-- events that the update overwrites in the row (see `request_event`). Inserts have a trigger of their own,
+-- `request_entry`.
 create or replace function tidegate_internal.request_guard()
   returns trigger language plpgsql as $$
 declare
@@ -81,12 +82,16 @@ begin
 end;
 $$;
 
+-- PostgreSQL parses a trigger's condition at each statement, so these are short. The depth is that of the triggers
+-- under way: an update by a trigger of the application is made while the function that fired it has the setting.
 create or replace trigger request_guard
   before delete on tidegate.request
-  for each row execute function tidegate_internal.request_guard();
+  for each row
+  when (
+    current_setting('tidegate.declared', true) is distinct from pg_current_xact_id()::text or pg_trigger_depth() > 0
+  )
+  execute function tidegate_internal.request_guard();
 
--- PostgreSQL parses a trigger's condition at each statement, so this one is short. The depth is that of the triggers
--- under way: an update by a trigger of the application is made while the function that fired it has the setting.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row

@@ -14,9 +14,15 @@ begin
   -- All keys are read, but only when retention would not delete these requests yet.
   if exists (
     select
-    from old_rows as o
-    join tidegate.kind as k on k.name = o.kind
-    where tidegate_internal.window_end(o.finished_at, tidegate_internal.longest_window(k.name)) > tidegate.clock()
+    -- Once for each kind, not for each request.
+    from (
+      select k.name, k.key_after_unknown, tidegate_internal.longest_window(k.name) as longest
+      from tidegate.kind as k
+      where k.name in (select i.kind from old_rows as i)
+      offset 0
+    ) as k
+    join old_rows as o on o.kind = k.name
+    where tidegate_internal.window_end(o.finished_at, k.longest) > tidegate.clock()
       or k.key_after_unknown = 'resolved' and (
         select u.executed from tidegate.outcome as u where u.request_id = o.id
       ) = 'unknown'

@@ -28,6 +28,8 @@ pub struct Evidence {
     pub lives: HashMap<Uuid, Life>,
     /// Events of requests that do not exist.
     pub orphans: Vec<Uuid>,
+    /// Requests that were deleted and have left some of their history.
+    pub histories_left: Vec<Uuid>,
     /// Messages that are left, by queue.
     pub messages: BTreeMap<String, i64>,
     /// Requests that an idempotency key stands for.

@@ -318,7 +318,7 @@ pub async fn deliver(server: &Server, receiver: std::net::SocketAddr) -> anyhow:
     Ok(())
 }
 
-/// A kind with a short retention, duties that run often, and a witness that keeps each request that is deleted.
+/// A kind with a short retention, duties that run often, and a witness that keeps each request that is deleted, with its history.
 fn retention() -> String {
     format!(
         "update tidegate.policy
@@ -332,16 +332,18 @@ fn retention() -> String {
          where duty in ('expire_keys', 'expire_requests', 'make_partitions', 'drop_partitions');
          create table public.removed (like tidegate.request, removed_at timestamptz not null);
          create table public.removed_outcome (like tidegate.outcome);
+         create table public.removed_event (like tidegate.stored_event);
          create function public.keep_removed()
            returns trigger language plpgsql as $$
          begin
            insert into public.removed select old.*, clock_timestamp();
            insert into public.removed_outcome select o.* from tidegate.outcome as o where o.request_id = old.id;
-           return null;
+           insert into public.removed_event select e.* from tidegate.request_event as e where e.request_id = old.id;
+           return old;
          end;
          $$;
          create trigger keep_removed
-           after delete on tidegate.request
+           before delete on tidegate.request
            for each row when (old.kind not like 'passing%') execute function public.keep_removed();
          -- An application's table, which refers to requests.
          create table public.kept (request_id uuid references tidegate.request);",

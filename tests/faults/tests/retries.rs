@@ -72,7 +72,6 @@ fn life(number: usize, succeeds: Option<usize>, mark: &str) -> Life {
         known_us: Some(at_us),
         finished_us: Some(at_us),
         removed_us: None,
-        is_dropped: false,
         events,
     }
 }

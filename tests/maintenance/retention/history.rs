@@ -21,7 +21,10 @@ async fn a_partition_of_the_history_is_dropped_when_its_requests_are_gone_and_no
 
     assert_eq!(session.text(drop).await, empty);
     assert_eq!(session.text(drop).await, "");
+    let of_day = format!("select count(*) from tidegate.{full}");
+    assert_eq!(session.text(&of_day).await, "2");
     session.texts("select expired from tidegate.expire_requests()").await;
+    assert_eq!(session.text(&of_day).await, "0", "a history goes with its request");
     assert_eq!(session.text(drop).await, full);
     assert_eq!(session.text(drop).await, "");
     assert_eq!(session.text(&format!("select count(*) from tidegate.{kept_day}")).await, "2");

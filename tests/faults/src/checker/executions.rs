@@ -109,7 +109,7 @@ fn may_follow(evidence: &Evidence, denied: &Denied, kind: &str, earlier: Uuid, l
     let window_us = evidence.windows_us.get(kind).copied();
     denied.is_denied(earlier, later.began_us)
         || is_repeated_as(evidence, earlier, later.id)
-        || window_us.is_some_and(|window| life.is_dropped || life.is_over(window, later.began_us))
+        || window_us.is_some_and(|window| life.is_over(window, later.began_us))
 }
 
 /// Whether an operator has redriven a request as another one, and accepted that its effects may be repeated.

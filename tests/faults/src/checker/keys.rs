@@ -82,7 +82,7 @@ fn target_of(evidence: &Evidence, id: Uuid) -> Uuid {
 fn is_free(evidence: &Evidence, denied: &Denied, holder: (&Uuid, &Life), is_copy: bool, next: &Life) -> bool {
     let (id, holder) = holder;
     let (Some(from_us), Some(began_us)) = (holder.began_us(), next.began_us()) else {
-        return holder.is_dropped;
+        return false;
     };
     let window_us = evidence.windows_us.get(&*holder.kind).copied();
     is_freed(evidence, denied, *id, holder, began_us)

@@ -43,10 +43,6 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut rest = Check::of("no queue holds a message when all is at rest");
     let mut carried = Check::of("a default policy gives up no request in half of its deadline");
     for (id, life) in &evidence.lives {
-        // Retention has dropped its history; what it is still judged by is the row that was deleted.
-        if life.is_dropped {
-            continue;
-        }
         ended.examine();
         let ends = life.events.iter().filter(|event| ENDS.contains(&&*event.to)).count();
         if !ENDS.contains(&&*life.status) {

@@ -28,15 +28,23 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         }
     }
 
-    let mut days = Check::of("the history of a day goes with its last request, and not before");
+    let mut gone = Check::of("a request that is deleted leaves no history");
+    for (id, _) in evidence.lives.iter().filter(|(_, life)| life.removed_us.is_some()) {
+        gone.examine();
+        if evidence.histories_left.contains(id) {
+            gone.violated(*id, "some of its history is there");
+        }
+    }
+
+    let mut days = Check::of("the partition of a day goes with its last request, and not before");
     for day in &evidence.old_days {
         days.examine();
         let left = evidence.lives.iter().filter(|(id, life)| life.removed_us.is_none() && day_of(**id) == *day).count();
         let is_there = evidence.days.contains(day);
         if is_there != (left > 0) {
             let there = if is_there { "is there" } else { "was dropped" };
-            days.violated(None, format!("the history of {day} {there}, with {left} requests"));
+            days.violated(None, format!("the partition of {day} {there}, with {left} requests"));
         }
     }
-    vec![early, late, days]
+    vec![early, late, gone, days]
 }

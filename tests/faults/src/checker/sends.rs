@@ -44,9 +44,6 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         // What repeats it is sent under its id.
         let mut lives = vec![life];
         lives.extend(repeats.get(id).into_iter().flatten());
-        if lives.iter().any(|life| life.is_dropped) {
-            continue;
-        }
         if !sends.is_empty() {
             claimed.examine();
         }
@@ -73,7 +70,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             }
         }
     }
-    for (id, life) in evidence.lives.iter().filter(|(_, life)| !life.is_dropped) {
+    for (id, life) in &evidence.lives {
         let lines = seen.get(&evidence.send_id(*id)).map_or(&[][..], Vec::as_slice);
         let taken = of(lines, "taken").len();
         twice.examine();

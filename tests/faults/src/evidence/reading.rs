@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     Evidence,
-    records::{Delivery, Event, Flip, Life, QuotaAtRest, Secret, Seen, Word, day_of},
+    records::{Delivery, Event, Flip, Life, QuotaAtRest, Secret, Seen, Word},
 };
 
 /// Gives equal words one home.
@@ -81,7 +81,6 @@ impl Evidence {
                 known_us: row.get("known_us"),
                 finished_us: row.get("finished_us"),
                 removed_us,
-                is_dropped: removed_us.is_some() && !self.days.contains(&day_of(id)),
                 events: Vec::new(),
             };
             if self.lives.insert(id, life).is_some() {
@@ -91,7 +90,7 @@ impl Evidence {
         drop(rows);
         let sql = "select request_id, transition_no, from_status::text as old, to_status::text as new, cause, worker,
                      (extract(epoch from at) * 1000000)::bigint as at_us
-                   from tidegate.request_event";
+                   from (table tidegate.request_event union table public.removed_event) as e";
         let mut rows = sqlx::query(sql).fetch(&mut *session);
         while let Some(row) = rows.try_next().await? {
             let id = row.get("request_id");
@@ -112,6 +111,8 @@ impl Evidence {
         for life in self.lives.values_mut() {
             life.events.sort_by_key(|event| event.number);
         }
+        let left = "select distinct e.request_id from tidegate.stored_event as e join public.removed as r on r.id = e.request_id";
+        self.histories_left = sqlx::query_scalar(left).fetch_all(&mut *session).await?;
 
         let queues: Vec<String> =
             sqlx::query_scalar("select name from tidegate.queue order by 1").fetch_all(&mut *session).await?;

@@ -59,14 +59,12 @@ pub struct Life {
     pub finished_us: Option<i64>,
     /// When it was deleted, if it was.
     pub removed_us: Option<i64>,
-    /// Whether its history was dropped with that of its day.
-    pub is_dropped: bool,
     /// Its transitions, in order.
     pub events: Vec<Event>,
 }
 
 impl Life {
-    /// When it began, if its history is there.
+    /// When it began.
     #[must_use]
     pub fn began_us(&self) -> Option<i64> {
         self.events.first().map(|event| event.at_us)

@@ -67,6 +67,7 @@ const AFTERWARDS: &str = "
       ('{5}', 'direct', 'yes', 'response', to_timestamp(1800000006)),
       ('{15}', 'direct', 'no', 'operator', to_timestamp(1800000010));
     insert into public.removed select r.*, r.finished_at + interval '1 minute' from tidegate.request as r where id = '{9}';
+    insert into public.removed_event select e.* from tidegate.request_event as e where e.request_id = '{9}';
     delete from tidegate.request where id = '{9}';
     delete from tidegate.stored_event where request_id = '{9}';
     insert into tidegate.redrive (request_id, redriven_as, on_behalf_of) values ('{7}', '{11}', 'ops');
@@ -200,6 +201,7 @@ pub(super) async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: imp
     let mut story = "create table public.booking (request_id uuid not null);
                      create table public.removed (like tidegate.request, removed_at timestamptz not null);
                      create table public.removed_outcome (like tidegate.outcome);
+                     create table public.removed_event (like tidegate.stored_event);
                      create table public.repeated (request_id uuid not null);
                      set session_replication_role = replica;"
         .to_owned();
