@@ -1,7 +1,8 @@
--- duty_begins: Maintenance: whether this session is to run a duty now; takes its lock to the end of the transaction.
+-- duty_begins: Maintenance: whether this session is to run a batch of a duty now; takes its lock to the end of the
+-- transaction.
 --
--- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
--- the time; surveys, without which nothing waits longer, a fiftieth.
+-- A duty that takes long runs less often: at most a twentieth of the time; surveys, without which nothing waits longer,
+-- a fiftieth.
 create or replace function tidegate.duty_begins(duty text)
   returns boolean language plpgsql security definer as $$
 begin

@@ -52,10 +52,11 @@ begin
     continue when v_duty[1] <> all(v_due);
     v_began := tidegate.clock();
     v_more := true;
-    -- Bounded, so that no duty delays the others with its backlog: the next call continues.
+    -- Bounded, so that no duty delays the others with its backlog: the next call continues. Its lock is taken for each
+    -- batch: a session that did a batch beside another one's would find nothing left, and record the duty as done.
     for v_batch in 1 .. 100 loop
       exit when v_more is not true or tidegate.clock() not between v_began and v_began + v_time
-        or (v_batch = 1 and not tidegate.duty_begins(v_duty[1]));
+        or not tidegate.duty_begins(v_duty[1]);
       -- A duty that fails has not run, and the later ones run all the same.
       v_error := null;
       begin

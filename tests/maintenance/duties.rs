@@ -3,6 +3,7 @@
 use crate::support::{
     TestDatabase,
     at_rest::violations,
+    race::Session,
     sql::{column, run, value},
 };
 
@@ -171,4 +172,51 @@ async fn a_duty_that_fails_keeps_no_other_from_running_and_has_not_run() {
         0
     );
     assert_eq!(database.violations().await, NO_ROWS);
+}
+
+/// A second session that had nothing to do beside the first one would record the duty as done, and it would rest for its period.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duty_in_whose_backlog_one_session_is_at_work_is_not_recorded_as_done_by_another() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .past_triggers(
+            "insert into tidegate.request (id, kind, flow, req_status, previous_status, transition_no, cause, submitted_at,
+               deadline_at, processing_at, finished_at, payload, response)
+             select tidegate_internal.uuid_v7(now() - interval '90 days' + n * interval '1 s'), 'direct', 'direct', 'completed',
+               'tx_in_flight', 3, 'receipt', now() - interval '90 days', now() - interval '89 days',
+               now() - interval '90 days', now() - interval '90 days', '{}', '{}'
+             from generate_series(1, 1100) as n",
+        )
+        .await;
+    // The second batch waits: the first one finds all of them.
+    database
+        .execute(
+            "update tidegate.kind set retention = '30 days' where name = 'direct';
+             create function public.wait_once() returns trigger language plpgsql as $$
+             begin
+               if (select count(*) from tidegate.request) < 1100 then
+                 perform pg_advisory_xact_lock_shared(4711);
+               end if;
+               return null;
+             end $$;
+             create trigger wait_once before delete on tidegate.request
+               for each statement execute function public.wait_once()",
+        )
+        .await;
+    // However long the first batch takes, there is time for the second.
+    database.stop_clock().await;
+    database.execute("update tidegate.maintenance set ran_at = tidegate.clock() where duty <> 'expire_requests'").await;
+    let mut holder = Session::begin(&database).await;
+    holder.execute("select pg_advisory_xact_lock(4711)").await;
+    let first = Session::open(&database).await.start("call tidegate.maintain()");
+    first.until_blocked_by(&database, &holder).await;
+
+    database.execute("call tidegate.maintain()").await;
+    let ran = "select count(*) from tidegate.maintenance where duty = 'expire_requests' and isfinite(ran_at)";
+    assert_eq!(database.number(ran).await, 0);
+
+    holder.commit().await;
+    first.finish().await;
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
+    assert_eq!(database.number(ran).await, 1);
 }
