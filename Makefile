@@ -269,7 +269,7 @@ test-manifests: ## Validate the manifests for Kubernetes and the Compose file by
 	"$(TARGET)/manifests/bin/hadolint" --ignore DL3008 Dockerfile
 
 .PHONY: bench
-bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces, pages, callers
+bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery, traces, pages, size, callers
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front

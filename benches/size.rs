@@ -37,7 +37,13 @@ const DEEPEST: i64 = 50_000;
 
 const SUBMIT: &str = "select id from tidegate.submit('direct', '{}')";
 const CLAIM: &str = "select array_agg(lease)::text from tidegate.claim_tx('tx', 'bench', $1, interval '10 minutes')";
-const SETTLE: &str = "select count(*) from tidegate.settle($1::text::tidegate.lease[], '{receipt}')";
+/// With the response, so that the request has ended.
+const SETTLE: &str = "
+    select count(*)
+    from (select $1::text::tidegate.lease[] as leases) as c
+    cross join lateral tidegate.settle(
+      c.leases, '{receipt}', responses => array_fill('{\"ok\": true}'::jsonb, array[cardinality(c.leases)])
+    ) as s";
 const POLL: &str = "select queue_position from tidegate.request_outlook($1)";
 
 fn main() {
