@@ -25,7 +25,7 @@ impl Launcher {
         let account = if Uid::effective().is_root() {
             let user = User::from_name("postgres")?
                 .or(User::from_name("nobody")?)
-                .context("PostgreSQL needs the account postgres or nobody, and there is none")?;
+                .context("PostgreSQL does not run as root: create the account postgres")?;
             Some((user.uid, user.gid))
         } else {
             None
