@@ -220,3 +220,41 @@ async fn a_duty_in_whose_backlog_one_session_is_at_work_is_not_recorded_as_done_
     assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
     assert_eq!(database.number(ran).await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_on_while_a_duty_has_a_backlog_and_ends_after_five_seconds() {
+    let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
+    database
+        .execute(
+            "create table public.batch (seconds float8);
+             create function public.take_time() returns trigger language plpgsql as $$
+             begin
+               update public.test_clock set at = at + (select seconds from public.batch) * interval '1 second';
+               return null;
+             end $$;
+             create trigger take_time after delete on tidegate.dedup
+               for each statement execute function public.take_time()",
+        )
+        .await;
+    let left_after_batches_of = async |seconds: &str| {
+        database
+            .past_triggers(&format!(
+                "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+                 select 'kind', n::text, '', gen_random_uuid(), c.at - interval '2 days', interval '1 day',
+                   c.at - interval '1 day'
+                 from generate_series(1, 4500) as n
+                 cross join public.test_clock as c
+                 on conflict do nothing;
+                 delete from public.batch;
+                 insert into public.batch values ({seconds})"
+            ))
+            .await;
+        database.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
+        database.execute("call tidegate.maintain()").await;
+        database.number("select count(*) from tidegate.dedup").await
+    };
+    // Two batches of 0.3 s a round; then one of 3 s, in two rounds.
+    assert_eq!(left_after_batches_of("0.3").await, 0);
+    assert_eq!(left_after_batches_of("3").await, 2500);
+}
