@@ -1,7 +1,9 @@
 //! Is a day 24 hours, whatever the session's time zone, and does a duty that runs late or early miss no row?
 
+use std::time::Duration;
+
 use crate::support::{
-    TestDatabase, eventually,
+    TestDatabase, eventually_within,
     race::{NOTHING, Session, sound},
 };
 
@@ -101,7 +103,7 @@ async fn a_request_that_is_committed_after_its_deadline_ends() {
     assert_eq!(database.number(live).await, 2);
 
     // When all transactions of the cluster that had begun by the last mark have ended.
-    eventually("they end", || async {
+    eventually_within(Duration::from_secs(300), "they end", || async {
         sweep(2).await;
         database.number(live).await == 0
     })

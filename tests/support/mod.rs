@@ -313,12 +313,21 @@ pub fn raw(value: &Value) -> JsonText {
 }
 
 /// Waits until a condition holds, checking it every few milliseconds; panics after half a minute.
-pub async fn eventually<F, Fut>(what: &str, mut holds: F)
+pub async fn eventually<F, Fut>(what: &str, holds: F)
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = bool>,
 {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    eventually_within(Duration::from_secs(30), what, holds).await;
+}
+
+/// The same with another limit, such as for a condition that waits for the transactions of other tests.
+pub async fn eventually_within<F, Fut>(limit: Duration, what: &str, mut holds: F)
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = bool>,
+{
+    let deadline = tokio::time::Instant::now() + limit;
     while !holds().await {
         assert!(tokio::time::Instant::now() < deadline, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
