@@ -33,7 +33,7 @@ begin
 
     with judged as (
       select
-        m.msg_id, m.id,
+        m.msg_id, m.id, m.nth,
         case
           when m.kind = any(p_breakers.blocked)
             then p_breakers.blocked_until[array_position(p_breakers.blocked, m.kind)]
@@ -41,20 +41,21 @@ begin
             then p_now + interval '250 milliseconds'
         end + random() * least(greatest(c.requests - 200, 0) * interval '0.5 ms', interval '30 seconds') as until
       from (
-        select t.msg_id, t.id, r.kind, r.req_status, row_number() over (partition by r.kind order by t.msg_id) as place
-        from unnest(v_taken.msg_ids, v_taken.ids) as t(msg_id, id)
+        select
+          t.msg_id, t.id, t.nth, r.kind, r.req_status, row_number() over (partition by r.kind order by t.nth) as place
+        from unnest(v_taken.msg_ids, v_taken.ids) with ordinality as t(msg_id, id, nth)
         left join tidegate.request as r on r.id = t.id and r.queue = p_queue and r.msg_id = t.msg_id
       ) as m
       left join tidegate.request_count as c on c.kind = m.kind and c.req_status = m.req_status
     ), placed as (
       select
-        j.msg_id, j.id, j.until,
-        j.until is null and row_number() over (partition by j.until is null order by j.msg_id) <= p_limit as is_kept
+        j.msg_id, j.id, j.nth, j.until,
+        j.until is null and row_number() over (partition by j.until is null order by j.nth) <= p_limit as is_kept
       from judged as j
     )
     select
-      array_agg(p.msg_id order by p.msg_id) filter (where p.is_kept) as kept,
-      array_agg(p.id order by p.msg_id) filter (where p.is_kept) as kept_ids,
+      array_agg(p.msg_id order by p.nth) filter (where p.is_kept) as kept,
+      array_agg(p.id order by p.nth) filter (where p.is_kept) as kept_ids,
       array_agg(p.msg_id order by p.msg_id) filter (where not p.is_kept) as msg_ids,
       array_agg(p.id order by p.msg_id) filter (where not p.is_kept) as ids,
       array_agg(coalesce(p.until, p_now) order by p.msg_id) filter (where not p.is_kept) as visible
@@ -62,6 +63,7 @@ begin
     from placed as p;
     if v_back.msg_ids is not null then
       perform tidegate_internal.put_back(p_queue, v_back.msg_ids, v_back.ids, v_back.visible);
+      perform tidegate_internal.refund_turns(p_queue, v_back.ids);
     end if;
     v_result.msg_ids := v_back.kept;
     v_result.ids := v_back.kept_ids;

@@ -27,7 +27,7 @@ begin
   end if;
 
   case claim_wait_ms.queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       v_mark := greatest(
         coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0),
@@ -53,7 +53,7 @@ begin
         )
       );
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(claim_wait_ms.queue);
+    else v_next := tidegate_internal.turns_next(claim_wait_ms.queue, v_now);
   end case;
   v_free := (
     select c.until

@@ -26,7 +26,7 @@ declare
   v_head     bigint;
 begin
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       v_taken.mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_taken.start := v_taken.mark;
@@ -124,7 +124,7 @@ begin
         from (select taken.msg_id, taken.request from taken order by taken.msg_id) as t;
       end if;
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
+    else return tidegate_internal.take_turns(p_queue, p_limit, p_now, p_kinds);
   end case;
   v_taken.ids := tidegate_internal.message_request_ids(v_requests);
   return v_taken;

@@ -6,11 +6,11 @@ begin
     return;
   end if;
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       delete from pgmq.q_QUEUE as m where m.msg_id = any(p_msg_ids);
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
+    else perform tidegate_internal.delete_from_turns(p_queue, p_msg_ids);
   end case;
   perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
 end;

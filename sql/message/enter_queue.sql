@@ -10,7 +10,7 @@
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before
 -- the first of them.
 create or replace function tidegate_internal.enter_queue(
-  p_queue text, p_ids uuid[], p_high_water bigint, p_visible timestamptz,
+  p_queue text, p_ids uuid[], p_high_water bigint, p_visible timestamptz, p_kind text, p_submitters text[],
   out numbers bigint[], out waiting bigint, out fills boolean
 )
   language plpgsql as $$
@@ -33,6 +33,11 @@ begin
     numbers := null;
     return;
   end if;
-  perform tidegate_internal.send_messages(p_queue, p_ids, numbers, p_visible);
+  perform tidegate_internal.send_messages(p_queue, p_ids, numbers, p_visible, (
+    select array_agg(tidegate_internal.fair_key(q.fair_by, s.submitter, p_kind) order by s.place)
+    from tidegate.queue as q
+    cross join unnest(p_submitters[:cardinality(p_ids)]) with ordinality as s(submitter, place)
+    where q.name = p_queue and q.fair_by is not null
+  ));
 end;
 $$;

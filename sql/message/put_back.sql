@@ -27,7 +27,7 @@ begin
     perform tidegate_internal.revive_numbers(p_queue, p_lost::integer);
   end if;
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       with back as (
         insert into pgmq.q_QUEUE (msg_id, enqueued_at, vt, message)
@@ -40,7 +40,7 @@ begin
       )
       select array_agg(back.msg_id) into v_there from back;
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
+    else v_there := tidegate_internal.put_back_to_turns(p_queue, p_msg_ids, p_ids, p_visible);
   end case;
   if cardinality(v_there) = cardinality(p_msg_ids) is not true then
     for v_taken in
@@ -58,7 +58,8 @@ begin
   select min(b.msg_id) into v_first
   from unnest(p_msg_ids, p_visible) as b(msg_id, visible)
   where coalesce(b.visible, '-infinity') = '-infinity';
-  if v_first is not null then
+  -- A fair queue has no watermark: the journal tells claims of these messages.
+  if v_first is not null and (select q.fair_by is null from tidegate.queue as q where q.name = p_queue) then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'));
     perform tidegate_internal.watermark_lower(p_queue, v_first);
   end if;

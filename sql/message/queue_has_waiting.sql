@@ -6,7 +6,7 @@ declare
   v_waiting boolean;
 begin
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_waiting := exists (
@@ -15,7 +15,7 @@ begin
         ) as first
       );
     -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
+    else return tidegate_internal.turns_wait(p_queue, p_now);
   end case;
   return v_waiting;
 end;

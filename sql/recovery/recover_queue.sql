@@ -51,22 +51,29 @@ begin
 
     perform tidegate_internal.revive_numbers(p_target_queue, cardinality(p_missing_ids));
     -- Only a number drawn from this very queue is the request's own.
-    execute format(
-      $sql$
-        with placed as (
-          insert into %s (msg_id, vt, message)
-          overriding system value
-          select m.msg_id, '-infinity', jsonb_build_object('id', m.id)
-          from unnest($1, $2) as m(id, msg_id)
-          where m.msg_id is not null and $3
-          order by m.msg_id
-          on conflict (msg_id) do nothing
-          returning msg_id
-        )
-        select array_agg(placed.msg_id) from placed
-      $sql$,
-      tidegate_internal.queue_table(p_target_queue)
-    ) into v_placed using p_missing_ids, p_missing_msg_ids, v_is_own;
+    if (select q.fair_by is not null from tidegate.queue as q where q.name = p_target_queue) then
+      select tidegate_internal.put_back_to_turns(p_target_queue, array_agg(m.msg_id), array_agg(m.id), null) into v_placed
+      from unnest(p_missing_ids, p_missing_msg_ids) as m(id, msg_id)
+      where m.msg_id is not null and v_is_own
+      having count(*) > 0;
+    else
+      execute format(
+        $sql$
+          with placed as (
+            insert into %s (msg_id, vt, message)
+            overriding system value
+            select m.msg_id, '-infinity', jsonb_build_object('id', m.id)
+            from unnest($1, $2) as m(id, msg_id)
+            where m.msg_id is not null and $3
+            order by m.msg_id
+            on conflict (msg_id) do nothing
+            returning msg_id
+          )
+          select array_agg(placed.msg_id) from placed
+        $sql$,
+        tidegate_internal.queue_table(p_target_queue)
+      ) into v_placed using p_missing_ids, p_missing_msg_ids, v_is_own;
+    end if;
     perform tidegate_internal.watermark_lower(p_target_queue, (select min(m) from unnest(v_placed) as m));
 
     with moved as (

@@ -19,7 +19,7 @@ begin
     -- Of two concurrent calls the second finds it made.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if exists (select from tidegate_internal.missing_storage() as q where q.name = v_queue.name) then
-      perform tidegate_internal.make_storage(v_queue.name, v_queue.stage);
+      perform tidegate_internal.make_storage(v_queue.name, v_queue.fair_by is not null);
       perform tidegate_internal.build_queue_functions();
       perform tidegate_internal.record_recovery(run, '{"storages": 1}');
     end if;
@@ -27,6 +27,7 @@ begin
 
   for v_queue in select * from tidegate.queue as q order by q.name loop
     if not dry_run then
+      perform tidegate_internal.recover_turns(v_queue.name) where v_queue.fair_by is not null;
       perform tidegate_internal.refresh_offset(v_queue.name, true, null, true);
       -- A message edited by hand may be below the watermark of its kind.
       perform nextval(tidegate_internal.queue_counter(v_queue.name, 'epoch'));

@@ -18,6 +18,7 @@ declare
   v_seen  record;
   v_moved record;
   v_queue text;
+  v_unlocked bigint[];
 begin
   select array_agg(r.id) as ids, array_agg(r.queue) as queues, array_agg(r.msg_id) as msg_ids into v_seen
   from tidegate.request as r
@@ -74,18 +75,19 @@ begin
     -- because to wait for it would be a deadlock; a claim deletes it later as a stray.
     execute format(
       $sql$
-        with unlocked as materialized (
+        select array_agg(u.msg_id)
+        from (
           select m.msg_id
           from unnest($1, $2, $3) as ended(id, queue, msg_id)
           join %1$s as m on m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
           where ended.queue = $4
           for update of m skip locked
-        )
-        delete from %1$s as m using unlocked as t where m.msg_id = t.msg_id
+        ) as u
       $sql$,
       tidegate_internal.queue_table(v_queue)
-    ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
-    perform tidegate_internal.gate_evaluate(v_queue, 'too_many_requests');
+    ) into v_unlocked using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
+    perform tidegate_internal.delete_messages(v_queue, v_unlocked);
+    perform tidegate_internal.gate_evaluate(v_queue, 'too_many_requests') where v_unlocked is null;
   end loop;
   return query select unnest(v_moved.ids), p_to;
 end;

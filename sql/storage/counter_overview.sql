@@ -25,5 +25,9 @@ join (
     ('pacing', 1000000000, 'when the next send is due by the rate limit alone'),
     ('surveyed_at', 1000000, 'when the queue was last surveyed'),
     ('due_watermark', 1000000, 'messages that came due before this have been dealt with'),
-    ('lease_watermark', 1000000, 'no claim searches for a lease that ran out before this')
+    ('lease_watermark', 1000000, 'no claim searches for a lease that ran out before this'),
+    ('ready_tag', 0, 'no turn with a smaller tag is ready'),
+    ('ready_no', 0, 'nor one with this tag and a smaller number'),
+    ('turn_no', 0, 'how often a key has become active'),
+    ('folded', 1000000, 'quiet rows of the journal before this have been folded')
 ) as c(counter, per_second, meaning) on c.counter = v.counter;

@@ -1,10 +1,11 @@
--- make_storage: Makes the storage of a queue as far as it is missing: its pgmq table, with an index, and its counters.
+-- make_storage: Makes the storage of a queue as far as it is missing: its pgmq table, with an index, and its counters;
+-- with `p_is_fair` its turns, too.
 -- A new queue takes over nothing that is there (TG005): a queue of pgmq with this name is an application's.
 --
 -- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large
 -- the table.
 create or replace function tidegate_internal.make_storage(
-  p_queue text, p_stage tidegate.stage, p_is_new boolean default false
+  p_queue text, p_is_fair boolean, p_is_new boolean default false
 )
   returns void language plpgsql
   set client_min_messages = warning
@@ -38,9 +39,12 @@ begin
   end if;
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
   execute format('alter table %s alter column vt set statistics 0', v_table);
-  foreach v_counter in array tidegate_internal.queue_counters() loop
+  foreach v_counter in array tidegate_internal.queue_counters(p_is_fair) loop
     execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_'
       || p_queue);
   end loop;
+  if p_is_fair then
+    perform tidegate_internal.make_turns(p_queue);
+  end if;
 end;
 $$;

@@ -7,7 +7,7 @@ create or replace function tidegate_internal.missing_storage()
   from tidegate.queue as q
   where to_regclass(tidegate_internal.queue_table(q.name)) is null
     or exists (
-      select from unnest(tidegate_internal.queue_counters()) as c(counter)
+      select from unnest(tidegate_internal.queue_counters(q.fair_by is not null)) as c(counter)
       where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
     )
     or exists (select from tidegate_internal.queue_functions() as f where f.body <> f.wanted)

@@ -14,6 +14,9 @@
 --   closed_draws: no open transaction has drawn a number up to this one (see `watermark_advance`)
 --   snapshot_number: the last number of one moment
 --   snapshot_xid: a transaction id beyond all that had drawn by then
+--   ready_tag, ready_no: no ready turn of a fair queue lies before (see `raise_turns`)
+--   turn_no: the last number of a turn
+--   folded: quiet rows of the journal before this have been folded (see `fold_arrivals`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and every claim
 -- would walk over all of them while an old snapshot is held. `setval` is not undone by a rollback, so each caller

@@ -7,7 +7,7 @@ begin
   return query
     select q.name, c.counter, coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(q.name, c.counter)), 0)
     from tidegate_internal.stored_queues() as q
-    cross join unnest(tidegate_internal.queue_counters()) as c(counter);
+    cross join unnest(tidegate_internal.queue_counters(q.fair_by is not null)) as c(counter);
   counter := 'last';
   for queue in select q.name from tidegate_internal.stored_queues() as q loop
     -- Read as a row: `pg_sequence_last_value` takes the lock that shows open draws (see `refresh_offset`).

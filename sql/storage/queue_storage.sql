@@ -9,7 +9,7 @@ begin
   if tg_op = 'UPDATE' then
     perform pg_notify('tidegate_queue', new.name);
   else
-    perform tidegate_internal.make_storage(new.name, new.stage, true);
+    perform tidegate_internal.make_storage(new.name, new.fair_by is not null, true);
     insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
   end if;
   return null;
@@ -50,8 +50,9 @@ declare
   v_counter text;
 begin
   if tg_op = 'UPDATE' then
-    if (new.name, new.stage) is distinct from (old.name, old.stage) then
-      raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
+    if (new.name, new.stage, new.fair_by) is distinct from (old.name, old.stage, old.fair_by) then
+      raise exception using errcode = 'TG005',
+        message = format('queue "%s" keeps its name and stage, and what it is fair by', old.name),
         hint = '`tidegate queue add`, move its kinds there (`tidegate config set KIND.tx_queue QUEUE`), let this one '
           'drain, then `tidegate queue remove`';
     end if;
@@ -78,9 +79,12 @@ begin
   delete from tidegate.kind_watermark as m where m.queue = old.name;
   delete from tidegate.claim as c where c.queue = old.name;
   perform pgmq.drop_queue(old.name);
-  foreach v_counter in array tidegate_internal.queue_counters() loop
+  foreach v_counter in array tidegate_internal.queue_counters(old.fair_by is not null) loop
     execute format('drop sequence tidegate.%I', v_counter || '_' || old.name);
   end loop;
+  if old.fair_by is not null then
+    execute format('drop table tidegate.%I, tidegate.%I', 'turn_' || old.name, 'arrival_' || old.name);
+  end if;
   delete from tidegate.queue_sample as s where s.queue = old.name;
   delete from tidegate.queue_pace as p where p.queue = old.name;
   delete from tidegate.queue_drain as d where d.queue = old.name;

@@ -196,7 +196,7 @@ begin
     v_now := tidegate.clock();
     v_entered := tidegate_internal.enter_queue(
       v_queue, v_new[:v_enters], case when not v_terms.is_soft then v_limit end,
-      case when p_not_before > v_now then p_not_before else '-infinity' end
+      case when p_not_before > v_now then p_not_before else '-infinity' end, p_kind, v_submitters
     );
     exit when v_entered.numbers is not null;
     v_lost := v_lost + 1;

@@ -1,7 +1,7 @@
 -- wanted_terms: The row of `submit_terms` that the configuration gives a kind, or each kind (null).
 --
--- A kind has a row if `submit` serves it without `submit_requests`: no readiness check, no quota of its own, no pause
--- of it or its queue, whose gate is strict and not forced, and a nominal `eta_line` in millionths that bigints hold up
+-- A kind has a row if `submit` serves it without `submit_requests`: no readiness check, no quota of its own, no fair
+-- queue, no pause of it or its queue, whose gate is strict and not forced, and a nominal `eta_line` in millionths that bigints hold up
 -- to a position of a billion, or an observed ETA and a limit that is not 0.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms language sql stable as $$
@@ -23,7 +23,7 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
     select l.first * 1000000 as first, l.each * 1000000 as each, l.below * 1000000 as below
   ) as m on k.eta = 'nominal'
   where (p_kind is null or k.name = p_kind) and k.flow <> 'decrypt'
-    and not k.paused and not q.paused and e.mode <> 'soft' and not e.forced
+    and q.fair_by is null and not k.paused and not q.paused and e.mode <> 'soft' and not e.forced
     and case k.eta
       when 'nominal' then m.first % 1 + m.each % 1 + coalesce(m.below % 1, 0) = 0
         and m.first + m.each * 1000000000 + coalesce(m.below, 0) < 9000000000000000000

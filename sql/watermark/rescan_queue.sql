@@ -68,6 +68,9 @@ begin
     v_found := v_found + (v_visible is not null)::integer;
   end if;
 
+  if (select q.fair_by is not null from tidegate.queue as q where q.name = rescan_queue.queue) then
+    return v_found + tidegate_internal.rescan_turns(rescan_queue.queue);
+  end if;
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
     tidegate_internal.queue_table(rescan_queue.queue)
