@@ -8,6 +8,7 @@ create or replace function tidegate_internal.send_to_turns(
 )
   returns void language plpgsql as $$
 declare
+  v_at   constant timestamptz := case when p_visible = '-infinity' then tidegate.clock() else p_visible end;
   v_keys bigint[] := p_keys;
   v_tag  bigint;
 begin
@@ -33,7 +34,7 @@ begin
       )
       insert into tidegate.arrival_QUEUE (at, key, first, n, urgent)
       select
-        case when p_visible = '-infinity' then tidegate.clock() else p_visible end, s.key, s.first, s.n,
+        v_at, s.key, s.first, s.n,
         p_visible > '-infinity' or not exists (
           select from tidegate.turn_QUEUE as t where t.key = s.key and t.tag >= v_tag and t.idle_at is null
         )

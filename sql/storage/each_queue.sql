@@ -15,7 +15,9 @@ create or replace function tidegate_internal.each_queue(p_body text, p_queues te
     end,
     m.marker order by p.number
   )
-  from (select substring(p_body from '-- each (?:fifo |fair )?queue') as marker) as m
+  from (
+    select coalesce(substring(p_body from '-- each (?:fifo |fair )?queue'), '-- each queue') as marker
+  ) as m
   cross join unnest(string_to_array(p_body, m.marker)) with ordinality as p(part, number)
   cross join lateral (
     select b.branch, (

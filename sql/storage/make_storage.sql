@@ -40,8 +40,9 @@ begin
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
   execute format('alter table %s alter column vt set statistics 0', v_table);
   foreach v_counter in array tidegate_internal.queue_counters(p_is_fair) loop
-    execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_'
-      || p_queue);
+    execute format(
+      'create sequence if not exists tidegate.%I minvalue -9223372036854775807 start 1', v_counter || '_' || p_queue
+    );
   end loop;
   if p_is_fair then
     perform tidegate_internal.make_turns(p_queue);

@@ -19,7 +19,7 @@ create or replace function tidegate_internal.queue_functions()
   from pg_proc as p
   cross join lateral (select substring(p.prosrc from '-- each (?:fifo |fair )?queue') as marker) as m
   where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
-    and p.prosrc like '%-- end of each queue%'
-    and p.proname <> 'each_queue'
+    and m.marker is not null
+    and p.proname not in ('each_queue', 'queue_functions')
   order by p.oid;
 $$;
