@@ -4,9 +4,11 @@ alter table tidegate.queue
   add column fair_by text,
   add constraint queue_fair_by_is_submitter_or_kind check (fair_by in ('submitter', 'kind'));
 
--- These have other parameters now.
-drop function if exists
-  tidegate.queue_add, tidegate_internal.enter_queue, tidegate_internal.make_storage,
-  tidegate_internal.queue_counters, tidegate_internal.send_messages;
-
 insert into tidegate.maintenance (duty, period) values ('fold_turns', '1 second');
+
+-- These have other parameters or columns now.
+drop view if exists tidegate.queue_overview, tidegate.queue_position;
+drop function if exists
+  tidegate.all_messages, tidegate.queue_add, tidegate_internal.enter_queue, tidegate_internal.make_storage,
+  tidegate_internal.queue_counters, tidegate_internal.send_messages, tidegate_internal.submit_answers,
+  tidegate_internal.submit_etas;

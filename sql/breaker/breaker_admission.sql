@@ -2,20 +2,27 @@
 -- only probes.
 --
 -- An open breaker whose time is over becomes half open. The rows of half-open breakers stay locked to the end of the
--- claim: while a settle holds one, no probe is taken.
+-- claim: while a settle holds one, no probe is taken. A claim of a fair queue takes all kinds, so there paused kinds
+-- are blocked, too.
 create or replace function tidegate_internal.breaker_admission(p_queue text, p_stage tidegate.stage, p_now timestamptz)
   returns tidegate.breaker_limits language plpgsql as $$
 declare
   v_retry   constant interval := '250 milliseconds';
   v_longest constant interval := '30 seconds';
   -- Only breakers of this queue's kinds count; the lock below is the queue's own.
-  v_kinds   constant text[] := (select q.kinds from tidegate.queue as q where q.name = p_queue);
+  v_kinds   text[];
+  v_paused  text[];
   v_found   tidegate.breaker_limits := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;
   v_free    integer;
   v_until   timestamptz;
 begin
+  select q.kinds, case when q.fair_by is null then '{}' else q.paused_kinds end into v_kinds, v_paused
+  from tidegate.queue as q
+  where q.name = p_queue;
+  v_found.blocked := v_paused;
+  v_found.blocked_until := array_fill(p_now + interval '1 second', array[cardinality(v_paused)]);
   -- The claims of a queue check for probes one after the other: another claim would take the messages that a probe
   -- could be made with, and snooze them.
   if exists (
@@ -29,7 +36,7 @@ begin
     select b.kind, b.epoch, b.state, b.open_until, p.breaker_probes
     from tidegate.breaker as b
     join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
-    where b.stage = p_stage and b.state <> 'closed' and b.kind = any(v_kinds)
+    where b.stage = p_stage and b.state <> 'closed' and b.kind = any(v_kinds) and b.kind <> all(v_paused)
     order by b.kind
   loop
     v_free := 0;

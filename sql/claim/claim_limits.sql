@@ -33,10 +33,12 @@ begin
         else greatest(p_batch, 0)
       end,
       q.per_seconds, q.burst, q.max_concurrency,
-      exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
+      q.fair_by is not null and q.paused_kinds <> '{}'
+        or exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
       -- All kinds of the queue are no restriction: then `take_messages` reads no request for its kind.
       case
-        when q.paused_kinds <> '{}' then tidegate_internal.unpaused_kinds(q.kinds, q.paused_kinds, p_kinds)
+        when q.paused_kinds <> '{}' and q.fair_by is null
+          then tidegate_internal.unpaused_kinds(q.kinds, q.paused_kinds, p_kinds)
         when not q.kinds <@ p_kinds then p_kinds
       end,
       -- Random: a counter may be set back by a crash, and an old lease must never be taken for a new one.

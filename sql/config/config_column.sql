@@ -52,7 +52,7 @@ where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
   -- Keys, counters, and columns that triggers or the functions of gates set.
   and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kinds', 'paused_kinds', 'kind', 'stage',
-    'flow', 'version')
+    'flow', 'version', 'fair_by')
   -- A queue may have the name of a kind: `NAME.paused` is the queue's.
   and not (t.relname = 'kind' and a.attname = 'paused')
   and not (t.relname = 'gate'

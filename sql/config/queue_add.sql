@@ -2,8 +2,9 @@
 -- queue exists with this stage.
 --
 -- `stage` is readiness or tx. A queue of stage tx takes `per_seconds`, one of stage readiness `max_concurrency`, null
--- for no limit; the gate gets these marks. `fair_by`, submitter or kind, makes a fair queue (null: fifo). Raises TG007 for an invalid value, with the constraint that it breaks, and
--- for an existing queue of the other stage. `actor` is recorded in the history.
+-- for no limit; the gate gets these marks. `fair_by`, submitter or kind, makes a fair queue (null: fifo). Raises TG007
+-- for an invalid value, with the constraint that it breaks, and for an existing queue of the other stage. `actor` is
+-- recorded in the history.
 create or replace function tidegate.queue_add(
   queue text, stage text, per_seconds numeric default null, max_concurrency integer default null,
   high_water integer default 2000, low_water integer default null, actor text default null,
@@ -46,7 +47,8 @@ begin
     from tidegate.queue as q
     join tidegate.gate as g on g.queue = q.name
     cross join lateral (values
-      ('stage', q.stage::text), ('fair_by', q.fair_by), ('per_seconds', q.per_seconds::text), ('max_concurrency', q.max_concurrency::text),
+      ('stage', q.stage::text), ('fair_by', q.fair_by), ('per_seconds', q.per_seconds::text),
+      ('max_concurrency', q.max_concurrency::text),
       ('high_water/low_water', format('%s/%s', g.high_water, g.low_water))
     ) as s(name, value)
     where v_made and q.name = queue_add.queue and s.value is not null;

@@ -14,6 +14,7 @@ declare
   v_kind  constant tidegate.kind := tidegate_internal.require_kind(quote.kind);
   v_queue constant text := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   v_eta   tidegate.retry_after;
+  v_fair_by text;
 begin
   perform tidegate_internal.require_times(quote.kind);
   queue := v_queue;
@@ -30,9 +31,16 @@ begin
     retry_after_seconds := tidegate_internal.gate_wait(v_kind, quote.submitter, 1);
   else
     outcome := 'accepted';
-    queue_position := tidegate_internal.entry_position(v_queue, (tidegate_internal.queue_numbers(v_queue)).last, v_now);
+    v_fair_by := (select q.fair_by from tidegate.queue as q where q.name = v_queue);
+    queue_position := case
+      when v_fair_by is null
+        then tidegate_internal.entry_position(v_queue, (tidegate_internal.queue_numbers(v_queue)).last, v_now)
+      else (tidegate_internal.entry_turns(
+        v_queue, array[tidegate_internal.fair_key(v_fair_by, quote.submitter, quote.kind)], v_now
+      ))[1]
+    end;
     v_eta := (tidegate_internal.submit_etas(
-      v_kind, v_queue, queue_position, array[tidegate_internal.uuid_v7(v_now)], null,
+      v_kind, v_queue, array[queue_position], array[tidegate_internal.uuid_v7(v_now)], null,
       tidegate_internal.eta_inputs(
         v_kind, v_queue,
         case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end::tidegate.request_status, 1

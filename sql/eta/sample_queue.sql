@@ -1,6 +1,7 @@
 -- sample_queue: Stores the pace of a queue while messages wait in it, and the start of a standstill.
 --
--- The pace is by how many numbers the first waiting message moved on, sampled once a second. Time without waiting
+-- The pace is by how many numbers the first waiting message moved on, sampled once a second; in a fair queue by what
+-- left it, and `turns_head` is sampled. Time without waiting
 -- messages does not count (an idle queue would look slow), nor does time in which nothing moved: that is a standstill,
 -- which has a column of its own.
 create or replace function tidegate_internal.sample_queue(p_queue tidegate.queue, p_now timestamptz)
@@ -16,20 +17,24 @@ begin
   select * into v_last from tidegate.queue_pace as p where p.queue = p_queue.name;
   v_pace.queue := p_queue.name;
   v_pace.observed_at := p_now;
-  execute format(
-    $sql$
-      select least(
-        (select m.msg_id from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
-        (select m.msg_id from %1$s as m where m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
-      )
-    $sql$,
-    tidegate_internal.queue_table(p_queue.name)
-  ) into v_pace.head
-  using
-    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'watermark')), 0), p_now,
-    to_timestamp(
-      coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due_watermark')), 0) / 1000000.0
-    );
+  if p_queue.fair_by is not null then
+    v_pace.head := tidegate_internal.turns_head(p_queue.name);
+  else
+    execute format(
+      $sql$
+        select least(
+          (select m.msg_id from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
+          (select m.msg_id from %1$s as m where m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
+        )
+      $sql$,
+      tidegate_internal.queue_table(p_queue.name)
+    ) into v_pace.head
+    using
+      coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'watermark')), 0), p_now,
+      to_timestamp(
+        coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due_watermark')), 0) / 1000000.0
+      );
+  end if;
   -- An idle queue needs no sample.
   if v_pace.head is null and v_last.queue is not null and v_last.head is null then
     update tidegate.queue_pace as p set observed_at = p_now where p.queue = p_queue.name;
@@ -59,7 +64,7 @@ begin
   -- only to come back, so of a readiness queue what left it permanently is counted.
   select case when sum(step.at - step.since) >= v_enough then
     nullif(sum(case
-      when p_queue.stage = 'tx' then greatest(step.moved, 0)
+      when p_queue.stage = 'tx' and p_queue.fair_by is null then greatest(step.moved, 0)
       else (
         select coalesce(sum(d.drained), 0)
         from tidegate.queue_drain as d

@@ -58,12 +58,12 @@
 -- table queue_sample: First waiting message by queue and second, for a minute (take_samples).
 --   queue: The queue.
 --   at: When.
---   head: Number of the first waiting message; null: no use for the pace.
+--   head: Number of the first waiting message, or that of turns_head; null: no use for the pace.
 
 -- table queue_pace: How fast the messages of a queue leave it; written by take_samples.
 --   queue: The queue.
---   head: The number of the first waiting message; null: nothing waits.
---   head_since: Since when that message is the first.
+--   head: The number of the first waiting message, or that of turns_head; null: nothing waits.
+--   head_since: Since when it is that.
 --   still_since: Start of a standstill with waiting messages; null: none.
 --   per_second: Messages per second over 30 s with a backlog; null: unknown.
 --   held_ms: Mean time in a claim over five minutes; null: too few.

@@ -1,4 +1,5 @@
--- delete_from_turns: Deletes messages of a fair queue that no claim has taken, and tells the journal how many of each key.
+-- delete_from_turns: Deletes messages of a fair queue that no claim has taken, and tells the journal how many of each
+-- key.
 --
 -- The row of one that would have come due later counts from then on, as that of its arrival does.
 create or replace function tidegate_internal.delete_from_turns(p_queue text, p_msg_ids bigint[])

@@ -1,11 +1,11 @@
--- fold_arrivals: Applies one batch of a fair queue's journal to its turns, and deletes it: the urgent rows that are due,
--- or the quiet ones; returns how many it read.
+-- fold_arrivals: Applies one batch of a fair queue's journal to its turns, and deletes it: the urgent rows that are
+-- due, or the quiet ones; returns how many it read.
 --
 -- A key without an active turn gets one, if a message from the first one of its rows on waits: in the order of these
 -- messages, at virtual time, or at its own tag if that is later. A count that finds neither turn nor message goes back
--- into the journal for a second, to meet its counterpart. So for each key, `waiting` of its turn and `n` of its rows
--- that are due make up its waiting messages. The caller holds the lock `turns`; `p_marks`: whether it may raise the mark
--- of these rows.
+-- into the journal, to meet its counterpart. So for each key, `waiting` of its turn and `n` of its rows that are due
+-- make up its waiting messages. The caller holds the lock `turns`; `p_marks`: whether it may raise the mark of these
+-- rows.
 create or replace function tidegate_internal.fold_arrivals(
   p_queue text, p_urgent boolean, p_now timestamptz, p_marks boolean
 )
@@ -46,8 +46,9 @@ begin
             when k.first is not null then (
               select q.msg_id
               from pgmq.q_QUEUE as q
-              where q.fair_key = k.key and q.msg_id >= k.first and coalesce(q.vt <= p_now, false)
-              order by q.msg_id
+              where (q.fair_key, q.msg_id) >= (k.key, k.first) and q.fair_key <= k.key
+                and coalesce(q.vt <= p_now, false)
+              order by q.fair_key, q.msg_id
               limit 1
             )
           end as head
@@ -60,11 +61,12 @@ begin
           limit 1
         ) as t on true
       ), numbered as materialized (
-        select k.*, case when k.is_active is not true and k.head is not null then nextval('tidegate.turn_no_QUEUE') end as no
+        select
+          k.*, case when k.is_active is not true and k.head is not null then nextval('tidegate.turn_no_QUEUE') end as no
         from (select * from known order by known.first) as k
       ), unmatched as (
         insert into tidegate.arrival_QUEUE (at, key, n, urgent)
-        select tidegate.clock() + interval '1 second', k.key, k.n, false
+        select tidegate.clock(), k.key, k.n, false
         from numbered as k
         where k.tid is null and k.head is null and k.n <> 0
       ), changed as (
@@ -86,7 +88,9 @@ begin
       select coalesce(sum(k.rows), 0)::integer as rows, min(k.at) as at into v_folded from numbered as k;
       -- Behind the clock, and before what was folded, which may roll back.
       v_from := least(p_now - interval '100 milliseconds', v_folded.at - interval '1 microsecond');
-      if p_marks and v_from - to_timestamp(coalesce(pg_sequence_last_value(v_mark), 0) / 1000000.0) > interval '200 milliseconds' then
+      if p_marks and v_from - to_timestamp(coalesce(pg_sequence_last_value(v_mark), 0) / 1000000.0)
+        > interval '200 milliseconds'
+      then
         perform setval(v_mark, (extract(epoch from v_from) * 1000000)::bigint);
       end if;
     -- end of each queue

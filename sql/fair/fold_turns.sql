@@ -1,18 +1,21 @@
 -- fold_turns: Maintenance: one batch of a fair queue's journal, and the turns that are to be forgotten; returns whether
 -- there is more to do.
 --
--- Quiet rows are folded. An idle turn is forgotten at or below virtual time; what it still counts goes back into the
+-- Urgent rows come first, as in a claim: else a quiet row of a key would make it active before keys that came earlier.
+-- An idle turn is forgotten at or below virtual time; what it still counts goes back into the
 -- journal. While no turn is ready, virtual time is stored first. Alone under the lock `turns`, for which claims wait.
 create or replace function tidegate.fold_turns(queue text)
   returns boolean language plpgsql security definer as $$
 declare
-  v_folded integer;
+  v_urgent integer;
+  v_quiet  integer;
   v_time   bigint;
   v_gone   bigint;
 begin
   perform tidegate_internal.require_queue(fold_turns.queue);
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(fold_turns.queue, 'turns'));
-  v_folded := tidegate_internal.fold_arrivals(fold_turns.queue, false, tidegate.clock(), true);
+  v_urgent := tidegate_internal.fold_arrivals(fold_turns.queue, true, tidegate.clock(), true);
+  v_quiet := tidegate_internal.fold_arrivals(fold_turns.queue, false, tidegate.clock(), true);
   v_time := tidegate_internal.virtual_time(fold_turns.queue);
   case fold_turns.queue
     -- each fair queue
@@ -26,7 +29,11 @@ begin
       with gone as (
         delete from tidegate.turn_QUEUE as t
         where t.ctid = any(array(
-          select f.ctid from tidegate.turn_QUEUE as f where f.idle_at is not null and f.tag <= v_time order by f.tag limit 2000
+          select f.ctid
+          from tidegate.turn_QUEUE as f
+          where f.idle_at is not null and f.tag <= v_time
+          order by f.tag
+          limit 2000
         ))
         returning t.key, t.waiting
       ), kept as (
@@ -37,7 +44,7 @@ begin
     -- end of each queue
     else perform tidegate_internal.refuse_queue(fold_turns.queue);
   end case;
-  return v_folded = 2000 or v_gone = 2000;
+  return 2000 in (v_urgent, v_quiet, v_gone);
 end;
 $$;
 select tidegate_internal.allow('fold_turns', '{api,worker,admin}');

@@ -1,7 +1,8 @@
 -- make_turns: Makes what a fair queue has beside the storage of any queue: the keys of its messages, its turns and its
 -- journal, as far as they are missing.
 --
--- The key has no default: an insert by a function that does not know it fails, instead of a message that no claim finds.
+-- The key has no default: an insert by a function that does not know it fails, instead of a message that no claim
+-- finds.
 create or replace function tidegate_internal.make_turns(p_queue text)
   returns void language plpgsql
   set client_min_messages = warning

@@ -1,5 +1,5 @@
--- move_passed: Moves keys that a claim has passed up to the virtual time of the others: a message that is locked must not
--- hold virtual time back for keys that become active then. The caller holds the lock `turns`.
+-- move_passed: Moves keys that a claim has passed up to the virtual time of the others: a message that is locked must
+-- not hold virtual time back for keys that become active then. The caller holds the lock `turns`.
 create or replace function tidegate_internal.move_passed(p_queue text, p_keys bigint[])
   returns void language plpgsql as $$
 declare

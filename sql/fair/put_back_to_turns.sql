@@ -1,5 +1,5 @@
--- put_back_to_turns: Puts the messages of requests into a fair queue again, as `put_back` does, and tells the journal of
--- them, urgent from their times on; returns the numbers that were free.
+-- put_back_to_turns: Puts the messages of requests into a fair queue again, as `put_back` does, and tells the journal
+-- of them, urgent from their times on; returns the numbers that were free.
 create or replace function tidegate_internal.put_back_to_turns(
   p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[]
 )

@@ -1,5 +1,5 @@
--- recover_turns: Makes the turns and the journal of a fair queue again from its messages; what is lost is how far each key
--- had come in its round.
+-- recover_turns: Makes the turns and the journal of a fair queue again from its messages; what is lost is how far each
+-- key had come in its round.
 --
 -- In one statement: submissions that have not committed by its snapshot bring their own rows.
 create or replace function tidegate_internal.recover_turns(p_queue text)

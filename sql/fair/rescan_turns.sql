@@ -29,12 +29,16 @@ begin
       end if;
       v_at := (select a.at from tidegate.arrival_QUEUE as a where a.urgent order by a.at limit 1);
       if v_at <= to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0) then
-        perform setval('tidegate.due_watermark_QUEUE', least(v_now_us - 100000, (extract(epoch from v_at) * 1000000)::bigint - 1));
+        perform setval(
+          'tidegate.due_watermark_QUEUE', least(v_now_us - 100000, (extract(epoch from v_at) * 1000000)::bigint - 1)
+        );
         v_found := v_found + 1;
       end if;
       v_at := (select a.at from tidegate.arrival_QUEUE as a where not a.urgent order by a.at limit 1);
       if v_at <= to_timestamp(coalesce(pg_sequence_last_value('tidegate.folded_QUEUE'), 0) / 1000000.0) then
-        perform setval('tidegate.folded_QUEUE', least(v_now_us - 100000, (extract(epoch from v_at) * 1000000)::bigint - 1));
+        perform setval(
+          'tidegate.folded_QUEUE', least(v_now_us - 100000, (extract(epoch from v_at) * 1000000)::bigint - 1)
+        );
         v_found := v_found + 1;
       end if;
     -- end of each queue

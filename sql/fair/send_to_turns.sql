@@ -1,5 +1,5 @@
--- send_to_turns: What `send_messages` does in a fair queue: puts in the messages with their keys, and tells claims of them
--- through the journal.
+-- send_to_turns: What `send_messages` does in a fair queue: puts in the messages with their keys, and tells claims of
+-- them through the journal.
 --
 -- `p_keys` are null when the rows of the requests are there already. One row of the journal for each key: urgent, when
 -- the key is seen without an active turn; a message that may be taken later is urgent at its time.
@@ -36,7 +36,10 @@ begin
       select
         v_at, s.key, s.first, s.n,
         p_visible > '-infinity' or not exists (
-          select from tidegate.turn_QUEUE as t where t.key = s.key and t.tag >= v_tag and t.idle_at is null
+          -- No condition for the index of ready turns: it would be read as a whole.
+          select
+          from tidegate.turn_QUEUE as t
+          where t.key = s.key and t.tag >= v_tag and coalesce(t.idle_at is null, false)
         )
       from (
         select e.fair_key as key, min(e.msg_id) as first, count(*)::integer as n from sent as e group by e.fair_key

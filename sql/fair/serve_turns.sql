@@ -1,13 +1,14 @@
--- serve_turns: One pass of a claim over the turns of a fair queue: takes up to `p_limit` messages of the first `p_turns`
--- turns that are ready, and moves their turns on.
+-- serve_turns: One pass of a claim over the turns of a fair queue: takes up to `p_limit` messages of the first
+-- `p_turns` turns that are ready, and moves their turns on.
 --
--- Water is poured: `level` is how far virtual time comes when `p_limit` messages are served, if every key has enough. Each
--- key is read up to that level and one message further; of what is found, the messages with the smallest (tag, no) are
--- taken. A pass serves nothing beyond the last turn that it has read, because a turn before that may have had less.
+-- Water is poured: `level` is how far virtual time comes when `p_limit` messages are served, if every key has enough.
+-- Each key is read up to that level and one message further; of what is found, the messages with the smallest (tag, no)
+-- are taken. A pass serves nothing beyond the last turn that it has read, because a turn before that may have had less.
 --
 -- A message that another session has locked counts as absent (`locked`, with its key in `locked_keys`): its key goes on
 -- behind it, and its head stays there. A key that has nothing else is passed in this claim (`passed`): neither idle nor
--- charged. The parameters name those of earlier passes, and the results all. `ended` keys had nothing left.
+-- charged. A key that has nothing ends when the claim comes to its turn. The parameters name those of earlier passes,
+-- and the results all. `ended` keys had nothing left.
 create or replace function tidegate_internal.serve_turns(
   p_queue text, p_limit integer, p_turns integer, p_now timestamptz,
   inout locked bigint[], inout locked_keys bigint[], inout passed bigint[],
@@ -61,18 +62,24 @@ begin
         left join lateral (
           select q.ctid as tid, q.msg_id
           from pgmq.q_QUEUE as q
-          where q.fair_key = w.key and q.msg_id >= w.head and coalesce(q.vt <= p_now, false) and q.msg_id <> all(locked)
-          order by q.msg_id
+          -- Compared as pairs, here and elsewhere, so that no index but (fair_key, msg_id) will do.
+          where (q.fair_key, q.msg_id) >= (w.key, w.head) and q.fair_key <= w.key and coalesce(q.vt <= p_now, false)
+            and q.msg_id <> all(locked)
+          order by q.fair_key, q.msg_id
           limit w.wanted + 1
         ) as m on true
       ), chosen as materialized (
-        select f.*, f.is_due and row_number() over (order by f.is_due desc, f.at, f.no) <= p_limit as is_chosen
+        select
+          f.*, f.is_due and count(*) filter (where f.is_due) over w <= p_limit as is_chosen,
+          count(*) filter (where f.is_due) over w < p_limit as is_reached
         from (
           select
             f.*,
-            f.msg_id is not null and f.nth <= f.wanted and ((f.at, f.no) <= (f.last_tag, f.last_no)) is not false as is_due
+            f.msg_id is not null and f.nth <= f.wanted and ((f.at, f.no) <= (f.last_tag, f.last_no)) is not false
+              as is_due
           from found as f
         ) as f
+        window w as (order by f.at, f.no)
       ), taken as (
         delete from pgmq.q_QUEUE as q
         where q.ctid = any(array(
@@ -93,7 +100,7 @@ begin
             min(o.msg_id) filter (where not o.is_taken),
             (select min(l.msg_id) from unnest(locked, locked_keys) as l(msg_id, key) where l.key = o.key)
           ) as next,
-          count(o.msg_id) = 0 as is_empty
+          count(o.msg_id) = 0 as is_empty, bool_or(o.is_reached) as is_reached
         from outcome as o
         group by o.tid, o.key
       ), moved as (
@@ -102,7 +109,7 @@ begin
           tag = t.tag + k.n * t.cost, head = coalesce(k.next, k.last + 1, t.head), waiting = t.waiting - k.n,
           idle_at = case when k.next is null then tidegate.clock() end
         from of_key as k
-        where t.ctid = k.tid and (k.n > 0 or k.next is null)
+        where t.ctid = k.tid and (k.n > 0 or k.next is null and k.is_reached)
       )
       select
         (select array_agg(o.msg_id order by o.at, o.no) from outcome as o where o.is_taken) as msg_ids,
@@ -110,7 +117,7 @@ begin
         (select array_agg(o.msg_id) from outcome as o where o.is_locked) as locked,
         (select array_agg(o.key) from outcome as o where o.is_locked) as locked_keys,
         (select array_agg(k.key) from of_key as k where k.is_empty and k.next is not null) as passed,
-        (select count(*) from of_key as k where k.next is null) as ended
+        (select count(*) from of_key as k where k.next is null and (k.n > 0 or k.is_reached)) as ended
       into v_new;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);

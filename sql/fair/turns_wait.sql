@@ -1,5 +1,5 @@
--- turns_wait: Whether a message of a fair queue may be taken now: a turn is ready, or the journal has an urgent row that
--- is due.
+-- turns_wait: Whether a message of a fair queue may be taken now: a turn is ready, or the journal has an urgent row
+-- that is due.
 create or replace function tidegate_internal.turns_wait(p_queue text, p_now timestamptz)
   returns boolean language plpgsql stable as $$
 declare

@@ -5,8 +5,9 @@
 -- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one
 -- up to, but not including, the other; with the same for both, that request. The query of an invariant with a subject
 -- is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
--- reads each source once. In conditions and queries `{message}` stands for all messages of all queues, `{of r.id}` for
--- the range of requests.
+-- reads each source once. In conditions and queries `{message}` stands for all messages of all queues, `{turn}`,
+-- `{arrival}` and `{keyed}` for the turns, the journals and the messages with their keys of all fair queues, `{of
+-- r.id}` for the range of requests.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
     place integer, name text, rule text, query text, by_request boolean, source text, row_id text, condition text
@@ -68,6 +69,18 @@ declare
     ) as w
   ) as o
 ) as g';
+  v_turn     constant text := tidegate_internal.of_fair_queues(
+    'select %1$L::text as queue, t.* from tidegate.%2$I as t', 'turn_',
+    'queue text, key bigint, tag bigint, no bigint, cost bigint, head bigint, waiting bigint, idle_at timestamptz'
+  );
+  v_arrival  constant text := tidegate_internal.of_fair_queues(
+    'select %1$L::text as queue, a.* from tidegate.%2$I as a', 'arrival_',
+    'queue text, at timestamptz, key bigint, first bigint, n integer, urgent boolean'
+  );
+  v_keyed    constant text := tidegate_internal.of_fair_queues(
+    'select %1$L::text as queue, m.msg_id, m.vt, m.fair_key as key from pgmq.%2$I as m', 'q_',
+    'queue text, msg_id bigint, vt timestamptz, key bigint'
+  );
   v_range    constant text := case
     when id_from = id_before then E'\\1 = ' || quote_literal(id_from)
     else coalesce(nullif(concat_ws(
@@ -89,12 +102,13 @@ begin
       case when o.source is not null then c.condition end
     from (
       select 1 as chapter, * from tidegate_internal.invariants_of_queues() with ordinality
-      union all select 2, * from tidegate_internal.invariants_of_history() with ordinality
-      union all select 3, * from tidegate_internal.invariants_of_requests() with ordinality
-      union all select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
-      union all select 5, * from tidegate_internal.invariants_of_schema() with ordinality
+      union all select 2, * from tidegate_internal.invariants_of_turns() with ordinality
+      union all select 3, * from tidegate_internal.invariants_of_history() with ordinality
+      union all select 4, * from tidegate_internal.invariants_of_requests() with ordinality
+      union all select 5, * from tidegate_internal.invariants_of_configuration() with ordinality
+      union all select 6, * from tidegate_internal.invariants_of_schema() with ordinality
       union all
-      select 6, c.name, c.rule, null, c.query, row_number() over (order by s.schema, c.ordinality)
+      select 7, c.name, c.rule, null, c.query, row_number() over (order by s.schema, c.ordinality)
       from tidegate.schema_state as s
       cross join lateral rows from (jsonb_to_recordset(s.checks) as (name text, rule text, query text))
         with ordinality as c
@@ -113,7 +127,11 @@ begin
         ('breaker', 'tidegate.breaker as b', 'concat_ws('' '', b.kind, b.stage)')
     ) as o(subject, source, row_id) on o.subject = i.subject
     cross join lateral (
-      values (replace(btrim(i.query, E' \n'), '{message}', v_message))
+      values (
+        replace(replace(replace(replace(
+          btrim(i.query, E' \n'),
+          '{message}', v_message), '{turn}', v_turn), '{arrival}', v_arrival), '{keyed}', v_keyed)
+      )
     ) as c(condition)
     cross join lateral (
       values (concat(E'select ' || o.row_id || E' as id\nfrom ' || o.source || E'\nwhere ', c.condition))

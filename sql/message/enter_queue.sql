@@ -7,37 +7,46 @@
 -- refreshes it when the numbers run out (see `queue_room`). Numbers without a message are void: dead at the end of the
 -- transaction.
 --
--- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before
--- the first of them.
+-- Returns the numbers, how many messages wait before each, and `fills`: whether they may have brought the depth to the
+-- mark. `p_kind` and `p_submitters` say whose turns they take in a fair queue.
 create or replace function tidegate_internal.enter_queue(
   p_queue text, p_ids uuid[], p_high_water bigint, p_visible timestamptz, p_kind text, p_submitters text[],
-  out numbers bigint[], out waiting bigint, out fills boolean
+  out numbers bigint[], out positions bigint[], out fills boolean
 )
   language plpgsql as $$
 declare
   v_numbers constant record := tidegate_internal.queue_numbers(p_queue);
   v_to      constant bigint := v_numbers.dead + p_high_water;
+  v_count   constant integer := cardinality(p_ids);
+  v_keys    bigint[];
+  v_waiting bigint;
 begin
-  if v_numbers.last + cardinality(p_ids) > v_to then
+  if v_numbers.last + v_count > v_to then
     return;
   end if;
-  waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
-  perform tidegate_internal.register_draw(p_queue, cardinality(p_ids), v_numbers.last);
+  v_keys := (
+    select array_agg(tidegate_internal.fair_key(q.fair_by, s.submitter, p_kind) order by s.place)
+    from tidegate.queue as q
+    cross join unnest(p_submitters[:v_count]) with ordinality as s(submitter, place)
+    where q.name = p_queue and q.fair_by is not null
+  );
+  if v_keys is null then
+    v_waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
+    positions := array(select generate_series(v_waiting, v_waiting + v_count - 1));
+  else
+    positions := tidegate_internal.entry_turns(p_queue, v_keys, tidegate.clock());
+  end if;
+  perform tidegate_internal.register_draw(p_queue, v_count, v_numbers.last);
   numbers := array(
     select nextval(q.sequence)
     from tidegate_internal.queue_sequence(p_queue) as q(sequence)
-    cross join generate_series(1, cardinality(p_ids))
+    cross join generate_series(1, v_count)
   );
-  fills := numbers[cardinality(p_ids)] >= v_to;
-  if numbers[cardinality(p_ids)] > v_to then
+  fills := numbers[v_count] >= v_to;
+  if numbers[v_count] > v_to then
     numbers := null;
     return;
   end if;
-  perform tidegate_internal.send_messages(p_queue, p_ids, numbers, p_visible, (
-    select array_agg(tidegate_internal.fair_key(q.fair_by, s.submitter, p_kind) order by s.place)
-    from tidegate.queue as q
-    cross join unnest(p_submitters[:cardinality(p_ids)]) with ordinality as s(submitter, place)
-    where q.name = p_queue and q.fair_by is not null
-  ));
+  perform tidegate_internal.send_messages(p_queue, p_ids, numbers, p_visible, v_keys);
 end;
 $$;

@@ -1,7 +1,7 @@
 -- first_waiting: The first waiting messages of every queue, or of one, `batch` of each at most, and since when each is
 -- visible.
 --
--- Found as claims find them, from the watermarks on, so the cost does not depend on the depth. For the view
+-- Found as claims find them, from the watermarks on or in turns, so the cost does not depend on the depth. For the view
 -- `stuck_request` and for `tidegate list --waiting`. Raises TG005 for an unknown queue.
 create or replace function tidegate.first_waiting(batch integer default 100, in_queue text default null)
   returns table (queue text, msg_id bigint, request_id uuid, visible_at timestamptz)
@@ -12,11 +12,20 @@ as $$
 declare
   v_now   timestamptz := tidegate.clock();
   v_queue text;
+  v_fair  boolean;
 begin
   perform tidegate_internal.require_queue(in_queue) where in_queue is not null;
-  for v_queue in
-    select q.name from tidegate_internal.stored_queues() as q where q.name = coalesce(in_queue, q.name)
+  for v_queue, v_fair in
+    select q.name, q.fair_by is not null
+    from tidegate_internal.stored_queues() as q
+    where q.name = coalesce(in_queue, q.name)
   loop
+    if v_fair then
+      return query
+        select v_queue, f.msg_id, tidegate.message_request_id(f.message), f.vt
+        from tidegate_internal.turns_first(v_queue, first_waiting.batch, v_now) as f;
+      continue;
+    end if;
     return query execute format(
       $sql$
         select $1, f.msg_id, tidegate.message_request_id(f.message), f.vt

@@ -4,7 +4,8 @@
 -- draws the numbers from `queue_sequence` first, because the request's row names its message.
 -- A message that may be taken at once has the visibility time '-infinity': no step of the clock can hide it.
 create or replace function tidegate_internal.send_messages(
-  p_queue text, p_ids uuid[], p_msg_ids bigint[], p_visible timestamptz default '-infinity', p_keys bigint[] default null
+  p_queue text, p_ids uuid[], p_msg_ids bigint[], p_visible timestamptz default '-infinity',
+  p_keys bigint[] default null
 )
   returns void language plpgsql as $$
 begin

@@ -16,7 +16,7 @@ declare
   v_waiting bigint;
 begin
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_head := greatest(v_mark, pg_sequence_last_value('tidegate.first_waiting_QUEUE'));

@@ -31,7 +31,7 @@ declare
   v_before   bigint[];
 begin
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       -- Its table may have been dropped.
       if to_regclass('pgmq.q_QUEUE') is null then
@@ -55,8 +55,13 @@ begin
         return;
       end if;
     -- end of each queue
-    -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
-    else return;
+    else
+      return query
+        select b.msg_id, b.waiting, b.vt
+        from tidegate_internal.turns_before(
+          p_queue, p_msg_ids, array_fill(null::bigint, array[cardinality(p_msg_ids)]), p_counted, p_now
+        ) as b;
+      return;
   end case;
   v_head := tidegate_internal.waiting_near(p_queue, v_mark, v_due_from, v_last, p_now);
   v_from := v_head.next / 256;
@@ -69,7 +74,7 @@ begin
 
   -- Newer messages: those of the blocks that no survey knows, and of each message's own.
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       return query
         select

@@ -16,7 +16,7 @@ declare
   v_first bigint;
 begin
   case p_queue
-    -- each queue
+    -- each fifo queue
     when 'QUEUE' then
       due := array(
         select d.msg_id

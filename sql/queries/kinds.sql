@@ -17,8 +17,9 @@ order by k.name;
 -- kind_remove: $1 kind, $2 drain, $3 requests, $4 queues, $5 actor
 select removed, live, ended, queues_removed, queues_kept from tidegate.kind_remove($1, $2, $3, $4, actor => $5);
 
--- queue_add: $1 queue, $2 stage, $3 sends per second, $4 checks at once, $5 high mark, $6 low mark, $7 actor
-select subject, name, value from tidegate.queue_add($1, $2, $3::float8::numeric, $4, $5, $6, $7);
+-- queue_add: $1 queue, $2 stage, $3 sends per second, $4 checks at once, $5 high mark, $6 low mark, $7 actor,
+-- $8 submitter or kind for a fair queue, or null
+select subject, name, value from tidegate.queue_add($1, $2, $3::float8::numeric, $4, $5, $6, $7, $8);
 
 -- queue_remove: $1 queue, $2 actor
 select tidegate.queue_remove($1, $2);

@@ -2,6 +2,7 @@
 --
 --   queue: The queue.
 --   stage: The stage it serves.
+--   fair_by: Whose turns it serves: of submitters or kinds; null: in order of arrival.
 --   paused: Whether claims are stopped.
 --   per_seconds: D, sends per second; null: no limit, 0: stopped.
 --   burst: How many sends may start at once after a pause.
@@ -20,7 +21,8 @@
 --   unserved: Kinds whose requests wait here and that no live worker claims.
 create or replace view tidegate.queue_overview as
 select
-  q.name as queue, q.stage, q.paused, q.per_seconds, q.burst, q.max_concurrency, coalesce(c.depth, 0) as depth,
+  q.name as queue, q.stage, q.fair_by, q.paused, q.per_seconds, q.burst, q.max_concurrency,
+  coalesce(c.depth, 0) as depth,
   coalesce(c.waiting, 0) as waiting, coalesce(c.held, 0) as held,
   coalesce(c.depth - c.waiting - c.held, 0) as backing_off, d.per_second_10s, d.per_second_1m, d.per_second_5m,
   g.state as gate, g.high_water, g.low_water, greatest(interval '0', tidegate.clock() - c.oldest_at) as oldest_age,

@@ -12,6 +12,7 @@
 --   created_at: When the queue was added.
 --   kinds: The kinds that use it, and those that did: their requests stay; kept by triggers on kind.
 --   paused_kinds: Those of them that are paused; kept by triggers on kind.
+--   fair_by: Whose turns it serves: those of each submitter or kind; null: in order of arrival; never changes.
 
 -- table queue_drain: Append-only: messages that settles have ended, kept for ten minutes.
 --   queue: The queue.

@@ -52,7 +52,8 @@ begin
     perform tidegate_internal.revive_numbers(p_target_queue, cardinality(p_missing_ids));
     -- Only a number drawn from this very queue is the request's own.
     if (select q.fair_by is not null from tidegate.queue as q where q.name = p_target_queue) then
-      select tidegate_internal.put_back_to_turns(p_target_queue, array_agg(m.msg_id), array_agg(m.id), null) into v_placed
+      select tidegate_internal.put_back_to_turns(p_target_queue, array_agg(m.msg_id), array_agg(m.id), null)
+      into v_placed
       from unnest(p_missing_ids, p_missing_msg_ids) as m(id, msg_id)
       where m.msg_id is not null and v_is_own
       having count(*) > 0;

@@ -24,6 +24,7 @@ declare
   v_slots    record;
   v_per_s    numeric;
   v_snoozed  boolean;
+  v_turn     record;
 begin
   select * into v_queue from tidegate.queue as q where q.name = p_request.queue and q.stage = v_stage;
   if found and to_regclass(tidegate_internal.queue_table(v_queue.name)) is not null then
@@ -86,6 +87,7 @@ begin
   v_position := (
     select w.waiting from tidegate_internal.waiting_before(v_queue.name, array[p_request.msg_id], null, p_now) as w
   );
+  v_turn := tidegate_internal.explain_turn(v_queue.name, p_request.msg_id, p_now);
   v_held := tidegate_internal.held_count(v_queue.name, p_now);
   v_slots := tidegate_internal.pacing_slots(
     pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds,
@@ -170,12 +172,15 @@ begin
       ),
       (
         'waiting_behind', v_position > 0,
-        format('waiting behind %s in %s%s%s (%s/s in the last minute)',
+        format('waiting behind %s in %s%s%s (%s/s in the last minute)%s',
           case v_position when 1 then '1 other' else v_position || ' others' end, v_queue.name,
           ', which sends ' || v_queue.per_seconds || '/s at most',
-          ', which checks ' || v_queue.max_concurrency || ' at once at most', round(v_per_s, 1)),
+          ', which checks ' || v_queue.max_concurrency || ' at once at most', round(v_per_s, 1),
+          ': ' || v_turn.before || ' of its ' || v_queue.fair_by || ' before it, and ' || v_turn.keys || ' '
+            || v_queue.fair_by || case when v_turn.keys <> 1 then 's' else '' end || ' in turns'),
         jsonb_build_object('position', v_position, 'per_seconds', v_queue.per_seconds,
-          'max_concurrency', v_queue.max_concurrency, 'drained_per_second', v_per_s)
+          'max_concurrency', v_queue.max_concurrency, 'drained_per_second', v_per_s,
+          'before_in_its_key', v_turn.before, 'keys', v_turn.keys)
       ),
       (
         'no_worker', not exists (

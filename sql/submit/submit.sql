@@ -101,7 +101,7 @@ begin
     <<entry>>
     begin
       case queue
-        -- each queue
+        -- each fifo queue
         when 'QUEUE' then
           select
             s.last_value - (not s.is_called)::integer,

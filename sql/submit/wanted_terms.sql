@@ -1,8 +1,8 @@
 -- wanted_terms: The row of `submit_terms` that the configuration gives a kind, or each kind (null).
 --
 -- A kind has a row if `submit` serves it without `submit_requests`: no readiness check, no quota of its own, no fair
--- queue, no pause of it or its queue, whose gate is strict and not forced, and a nominal `eta_line` in millionths that bigints hold up
--- to a position of a billion, or an observed ETA and a limit that is not 0.
+-- queue, no pause of it or its queue, whose gate is strict and not forced, and a nominal `eta_line` in millionths that
+-- bigints hold up to a position of a billion, or an observed ETA and a limit that is not 0.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms language sql stable as $$
   select

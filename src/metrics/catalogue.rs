@@ -119,6 +119,11 @@ metrics! {
     QUEUE_CONCURRENCY_LIMIT = Gauge, "tidegate_queue_concurrency_limit" ["queue"],
         "C, checks at once, fleet-wide; absent: no limit, 0: stopped";
     QUEUE_PAUSED = Gauge, "tidegate_queue_paused" ["queue"], "Whether claims are stopped";
+    FAIR_ACTIVE_KEYS = Gauge, "tidegate_fair_active_keys" ["queue"], "Submitters or kinds that take turns in a fair queue";
+    FAIR_IDLE_TURNS = Gauge, "tidegate_fair_idle_turns" ["queue"],
+        "Those with nothing left that are remembered until the others have caught up";
+    FAIR_ARRIVALS = Gauge, "tidegate_fair_arrivals" ["queue"],
+        "Rows of the journal that no claim and no maintenance has folded; those of snoozed messages wait for their times";
     GATE_CLOSED = Gauge, "tidegate_gate_closed" ["queue"], "Whether the queue's gate refuses submissions";
     GATE_HIGH_WATER = Gauge, "tidegate_gate_high_water" ["queue"], "The depth at which the gate closes";
     GATE_LOW_WATER = Gauge, "tidegate_gate_low_water" ["queue"], "The depth at which it opens again";

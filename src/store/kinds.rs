@@ -220,6 +220,8 @@ pub struct NewQueue {
     pub high_water: Option<i32>,
     /// The depth at which it opens again; none: half of the high mark.
     pub low_water: Option<i32>,
+    /// `submitter` or `kind`: whose turns it serves; none: in order of arrival.
+    pub fair_by: Option<String>,
 }
 
 impl Store {
@@ -265,7 +267,7 @@ impl Store {
     pub async fn queue_add(&self, queue: &NewQueue) -> Result<Vec<Setting>> {
         run!(self, fetch_all query_as "queue_add"(
             &queue.name, queue.stage.as_str(), queue.rate, queue.concurrency, queue.high_water.unwrap_or(2000),
-            queue.low_water, self.actor.as_deref()
+            queue.low_water, self.actor.as_deref(), queue.fair_by.as_deref()
         ))
     }
 

@@ -40,6 +40,9 @@ pub(super) struct Add {
     /// The depth at which it opens again [default: half of the high mark]
     #[arg(long, value_name = "N")]
     low: Option<i32>,
+    /// Serve submitters, or kinds, in turns, so that none of them makes the others wait; in order of arrival unless given
+    #[arg(long, value_name = "WHOM", value_parser = ["submitter", "kind"])]
+    fair_by: Option<String>,
 }
 
 impl Queue {
@@ -54,6 +57,7 @@ impl Queue {
                     concurrency: add.concurrency,
                     high_water: add.high,
                     low_water: add.low,
+                    fair_by: add.fair_by,
                 };
                 let made = connected.store.queue_add(&queue).await?;
                 let none = format!("nothing changed: queue \"{}\" exists, and stays as it is", queue.name);

@@ -179,6 +179,7 @@ fn queue_row(queue: QueueOverview) -> [String; 9] {
         (None, Some(limit)) => format!("{limit} at once"),
         (None, None) => "none".to_owned(),
     };
+    let limit = queue.fair_by.map_or_else(|| limit.clone(), |whom| format!("{limit}, fair by {whom}"));
     [
         queue.queue,
         queue.stage,

@@ -140,6 +140,10 @@ pub(super) struct QueueToMake {
     #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
     low_water: Option<i32>,
+    /// Whose turns it serves, so that no submitter or kind makes the others wait; in order of arrival unless given.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, pattern = "^(submitter|kind)$")]
+    fair_by: Option<String>,
 }
 
 /// The result of making a queue.
@@ -172,6 +176,7 @@ pub(super) async fn add_queue(
         concurrency: new.max_concurrency,
         high_water: new.high_water,
         low_water: new.low_water,
+        fair_by: new.fair_by,
     };
     let made = store.queue_add(&queue).await?;
     Ok(Json(MadeQueue { made }))

@@ -75,6 +75,12 @@ impl Overview {
         for queue in self.store.queue_overview().await? {
             set_queue(&metrics, &queue);
         }
+        for fair in self.store.fair_overview().await? {
+            let labels = [("queue", &*fair.queue)];
+            metrics.set(&FAIR_ACTIVE_KEYS, &labels, fair.active_keys as f64);
+            metrics.set(&FAIR_IDLE_TURNS, &labels, fair.idle_turns as f64);
+            metrics.set(&FAIR_ARRIVALS, &labels, fair.arrivals as f64);
+        }
         for (kind, replays) in self.store.replay_counts().await? {
             metrics.set_total(&REPLAYS, &[("kind", &*kind)], replays);
         }

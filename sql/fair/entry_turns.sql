@@ -1,0 +1,58 @@
+-- entry_turns: How many messages of a fair queue would be served before messages of these keys that are about to be
+-- sent, in their order.
+--
+-- Exact while few keys take turns. While many do, at most one message of each is served between two of a key, and no more
+-- than there are in the queue: a submission is not to wait until all turns are read.
+create or replace function tidegate_internal.entry_turns(p_queue text, p_keys bigint[], p_now timestamptz)
+  returns bigint[] language plpgsql as $$
+declare
+  v_few   constant integer := 64;
+  v_most  constant integer := 10000;
+  v_tag   bigint;
+  v_no    bigint;
+  v_turns bigint;
+  v_depth bigint;
+begin
+  case p_queue
+    -- each fair queue
+    when 'QUEUE' then
+      v_tag := coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0);
+      v_no := coalesce(pg_sequence_last_value('tidegate.ready_no_QUEUE'), 0);
+      v_turns := (
+        select count(*)
+        from (
+          select
+          from tidegate.turn_QUEUE as t
+          where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
+          order by t.tag, t.no
+          limit v_most
+        ) as t
+      );
+      if v_turns > v_few then
+        v_depth := (select k.last - k.dead from tidegate_internal.queue_numbers(p_queue) as k);
+        return array(
+          select least(v_depth + e.nth - 1, (e.place + coalesce(t.waiting, 0)) * v_turns)
+          from (
+            select a.key, a.nth, row_number() over (partition by a.key order by a.nth) as place
+            from unnest(p_keys) with ordinality as a(key, nth)
+          ) as e
+          left join lateral (
+            select t.waiting
+            from tidegate.turn_QUEUE as t
+            where t.key = e.key and t.tag >= v_tag and coalesce(t.idle_at is null, false)
+          ) as t on true
+          order by e.nth
+        );
+      end if;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
+  return (
+    select array_agg(b.waiting order by b.nth)
+    from tidegate_internal.turns_before(
+      p_queue, array_fill(null::bigint, array[cardinality(p_keys)]), p_keys, 0, p_now
+    ) as b
+  );
+end;
+$$;
+select tidegate_internal.plan_along_indexes('entry_turns', 'sort');
