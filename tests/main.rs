@@ -117,6 +117,10 @@ mod policy {
 mod queue {
     pub mod branches;
     pub mod counters;
+    pub mod fair_agreement;
+    pub mod fair_claims;
+    mod fair_queues;
+    pub mod fair_settings;
     pub mod positions;
     pub mod survey_plans;
     pub mod surveys;

@@ -67,7 +67,7 @@ m.vt = '-infinity' and exists (
   where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
 ) and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('watermark_' || m.queue)))
      $q$),
-    ('queue_without_storage', 'a queue has its pgmq table and its counters', 'queue', $q$
+    ('queue_without_storage', 'a queue has its pgmq table and its counters, a fair one its turns and its journal', 'queue', $q$
 to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
   select
   from unnest(
@@ -75,6 +75,10 @@ to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
       closed_draws,snapshot_number,snapshot_xid}'::text[]
   ) as c(counter)
   where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
+) or q.fair_by is not null and exists (
+  select
+  from unnest('{turn,arrival,ready_tag,ready_no,turn_no,folded}'::text[]) as c(relation)
+  where to_regclass('tidegate.' || quote_ident(c.relation || '_' || q.name)) is null
 )
      $q$),
     ('queue_numbers_used_twice', 'a queue draws numbers above those of its messages', 'queue', $q$

@@ -90,7 +90,7 @@ select d.name as id
 from unnest(array[
   'adjust_policies', 'quota_reconcile', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
   'expire_keys', 'expire_requests', 'expire_responses', 'expire_webhooks', 'fold_calls', 'fold_counts',
-  'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'record_minutes', 'take_samples',
+  'fold_turns', 'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'record_minutes', 'take_samples',
   'rescan_queues', 'survey_queues', 'sweep_inbox'
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name

@@ -91,7 +91,7 @@ with psycopg.connect(os.environ["DATABASE_URL"],autocommit=True) as c:
                 v=rnd.choice(w); i=rnd.choice(v.msgs)
                 v.msgs.remove(i); heapq.heapify(v.msgs); q("select tidegate.cancel(%s)",owner[i][1])
         elif x<0.90:
-            q("select tidegate.fold_turns('payf')"); t=m.v()
+            q("select tidegate.fold_turns('payf')"); m.fold(); t=m.v()
             if not m.ready(): m.time=max(m.time,t)
         elif x<0.92: q("select tidegate.rescan_queue('payf')")
         if step%int(os.environ.get("EVERY","50"))==0:

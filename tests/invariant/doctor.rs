@@ -26,7 +26,10 @@ pub(super) async fn lived_in() -> (TestDatabase, Session) {
         .execute(
             "select tidegate.make_partitions();
              update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
-             select tidegate.quota_set(kind => 'input_proof', high_water => 1000)",
+             select tidegate.quota_set(kind => 'input_proof', high_water => 1000);
+             select tidegate.queue_add('fair', 'tx', fair_by => 'submitter');
+             select tidegate.kind_add('fair', 'direct', tx_queue => 'fair');
+             select tidegate.submit_group('fair', array['1', '2', '3']::jsonb[], submitters => array['a', 'b', 'a'])",
         )
         .await;
     receipt(&database, "direct", Some("awaited")).await;

@@ -4,8 +4,10 @@ mod configuration;
 mod gates;
 mod queues;
 mod requests;
+mod turns;
 
 /// The name of an invariant, what breaks it, and others that it breaks besides.
 type Seed = (&'static str, &'static str, &'static [&'static str]);
 
-pub(super) const SEEDS: [&[Seed]; 4] = [queues::QUEUES, gates::GATES, requests::REQUESTS, configuration::CONFIGURATION];
+pub(super) const SEEDS: [&[Seed]; 5] =
+    [queues::QUEUES, turns::TURNS, gates::GATES, requests::REQUESTS, configuration::CONFIGURATION];
