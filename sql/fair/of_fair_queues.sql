@@ -1,4 +1,5 @@
--- of_fair_queues: A query of what all fair queues have in their tables of this prefix, in parentheses.
+-- of_fair_queues: A query of what all fair queues have in their tables of this prefix, in parentheses; a queue whose
+-- tables have been dropped is left out.
 --
 -- `p_query` is a format whose first parameter is the queue and whose second is the table; `p_columns` are its columns.
 create or replace function tidegate_internal.of_fair_queues(p_query text, p_prefix text, p_columns text)
@@ -8,5 +9,7 @@ create or replace function tidegate_internal.of_fair_queues(p_query text, p_pref
     format('(select * from jsonb_to_recordset(\'[]\') as (%s))', p_columns)
   )
   from tidegate_internal.stored_queues() as q
-  where q.fair_by is not null;
+  where q.fair_by is not null
+    and to_regclass('tidegate.' || quote_ident('turn_' || q.name)) is not null
+    and to_regclass('tidegate.' || quote_ident('arrival_' || q.name)) is not null;
 $$;
