@@ -92,8 +92,9 @@ async fn a_queue_that_is_removed_and_made_again_leaves_nothing_behind() {
     assert_eq!(served(&mut session, 9).await, "a2 c1 a3 a4");
     session
         .execute(
-            "select tidegate.settle(array(select row(l.queue, l.token, l.id)::tidegate.lease from tidegate.leased_request as l),
-               '{receipt}', responses => array_fill('1'::jsonb, array[6]));
+            "select tidegate.settle(
+               array(select row(l.queue, l.token, l.id)::tidegate.lease from tidegate.leased_request as l), '{receipt}',
+               responses => array_fill('1'::jsonb, array[6]));
              select tidegate.kind_remove('pay', requests => true);
              select tidegate.kind_remove('refund', requests => true);
              select tidegate.queue_remove('payf')",

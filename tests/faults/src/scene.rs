@@ -196,7 +196,8 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<Vec<Strin
     schema::migrate(&url).await?;
     let pool = database::connect(&url, &PoolSettings::default()).await?;
     Store::new(pool.clone()).initialise(Some("relayer"), None).await?;
-    let mut statements = "insert into tidegate.queue (name, stage, fair_by) values ('bookings', 'tx', 'kind');".to_owned();
+    let mut statements =
+        "insert into tidegate.queue (name, stage, fair_by) values ('bookings', 'tx', 'kind');".to_owned();
     // The policy of `patient` stays as it comes.
     for kind in own_kinds().filter(|kind| kind.name != PATIENT) {
         statements += &format!(

@@ -1,6 +1,8 @@
-//! Start-time fair queueing in plain words: each key has a turn, and the message whose turn has the smallest tag is next.
+//! Start-time fair queueing in plain words: each key has a turn, and the message whose turn has the smallest tag is
+//! next.
 //!
-//! It knows the rules of a fair queue, and none of the engine's marks, passes and counts. All keys have the same weight.
+//! It knows the rules of a fair queue, and none of the engine's marks, passes and counts. All keys have the same
+//! weight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,8 +66,8 @@ impl Model {
         self.messages.remove(&message);
     }
 
-    /// Keys that have got messages become active, in the order of these: at virtual time, or at their own tag if that is
-    /// later.
+    /// Keys that have got messages become active, in the order of these: at virtual time, or at their own tag if that
+    /// is later.
     pub fn fold(&mut self) {
         let time = self.virtual_time();
         let now = self.now;
@@ -104,7 +106,8 @@ impl Model {
         taken
     }
 
-    /// The messages that may be taken and whose keys are active, in the order in which they are served if no other comes.
+    /// The messages that may be taken and whose keys are active, in the order in which they are served if no other
+    /// comes.
     pub fn line(&self) -> Vec<(Key, Number)> {
         let mut line = Vec::new();
         for (key, turn) in self.turns.iter().filter(|(_, turn)| turn.is_active) {
