@@ -31,7 +31,7 @@ begin
     v_result.reaped := v_taken.reaped;
     exit when v_taken.msg_ids is null;
 
-    with judged as (
+    with judged as materialized (
       select
         m.msg_id, m.id, m.nth,
         case
@@ -47,15 +47,24 @@ begin
         left join tidegate.request as r on r.id = t.id and r.queue = p_queue and r.msg_id = t.msg_id
       ) as m
       left join tidegate.request_count as c on c.kind = m.kind and c.req_status = m.req_status
+    ), in_turn as materialized (
+      select o.id, o.place
+      from (
+        select array_agg(j.id order by j.nth) as ids, array_agg(j.until is null order by j.nth) as open from judged as j
+      ) as a
+      cross join lateral tidegate_internal.turn_places(p_queue, a.ids, a.open) as o
     ), placed as (
       select
-        j.msg_id, j.id, j.nth, j.until,
-        j.until is null and row_number() over (partition by j.until is null order by j.nth) <= p_limit as is_kept
+        j.msg_id, j.id, coalesce(o.place, j.nth) as place, j.until,
+        j.until is null and row_number() over (
+          partition by j.until is null order by coalesce(o.place, j.nth)
+        ) <= p_limit as is_kept
       from judged as j
+      left join in_turn as o on o.id = j.id
     )
     select
-      array_agg(p.msg_id order by p.nth) filter (where p.is_kept) as kept,
-      array_agg(p.id order by p.nth) filter (where p.is_kept) as kept_ids,
+      array_agg(p.msg_id order by p.place) filter (where p.is_kept) as kept,
+      array_agg(p.id order by p.place) filter (where p.is_kept) as kept_ids,
       array_agg(p.msg_id order by p.msg_id) filter (where not p.is_kept) as msg_ids,
       array_agg(p.id order by p.msg_id) filter (where not p.is_kept) as ids,
       array_agg(coalesce(p.until, p_now) order by p.msg_id) filter (where not p.is_kept) as visible

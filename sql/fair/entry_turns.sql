@@ -1,8 +1,8 @@
 -- entry_turns: How many messages of a fair queue would be served before messages of these keys that are about to be
 -- sent, in their order.
 --
--- Exact while few keys take turns. While many do, at most one message of each is served between two of a key, and no more
--- than there are in the queue: a submission is not to wait until all turns are read.
+-- Exact while few keys take turns. While many do, at most one message of each is served between two of a key, and no
+-- more than there are in the queue: a submission is not to wait until all turns are read.
 create or replace function tidegate_internal.entry_turns(p_queue text, p_keys bigint[], p_now timestamptz)
   returns bigint[] language plpgsql as $$
 declare

@@ -6,7 +6,7 @@ create or replace function tidegate_internal.of_fair_queues(p_query text, p_pref
   returns text language sql stable as $$
   select coalesce(
     E'(\n  ' || string_agg(format(p_query, q.name, p_prefix || q.name), E'\n  union all ' order by q.name) || E'\n)',
-    format('(select * from jsonb_to_recordset(\'[]\') as (%s))', p_columns)
+    format('(select * from jsonb_to_recordset(%L) as (%s))', '[]', p_columns)
   )
   from tidegate_internal.stored_queues() as q
   where q.fair_by is not null

@@ -60,8 +60,7 @@ begin
           w.last_tag, w.last_no
         from wanted as w
         left join lateral (
-          select q.ctid as tid, q.msg_id
-          from pgmq.q_QUEUE as q
+          select q.ctid as tid, q.msg_id from pgmq.q_QUEUE as q
           -- Compared as pairs, here and elsewhere, so that no index but (fair_key, msg_id) will do.
           where (q.fair_key, q.msg_id) >= (w.key, w.head) and q.fair_key <= w.key and coalesce(q.vt <= p_now, false)
             and q.msg_id <> all(locked)
@@ -83,8 +82,7 @@ begin
       ), taken as (
         delete from pgmq.q_QUEUE as q
         where q.ctid = any(array(
-          select m.ctid
-          from pgmq.q_QUEUE as m
+          select m.ctid from pgmq.q_QUEUE as m
           where m.ctid = any(array(select c.message from chosen as c where c.is_chosen))
           for update skip locked
         ))

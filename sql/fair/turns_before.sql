@@ -5,9 +5,9 @@
 -- about to be sent; or both are null, and all waiting messages are counted. `nth` is the element.
 --
 -- By the definition of turns: with r messages of its own key before it, a message starts at t = tag + r · cost of its
--- key, and of another key those come first that start before t, or at t with a smaller number of their turn. Keys that
--- the next claim makes active have a turn, too. Of the messages of a key `p_counted` are counted (null: all; 1000 at most), the
--- others by the share of their numbers. The turns are read once for all elements.
+-- key, and of another key those come first that start before t, or at t with a smaller number of their turn. Of the
+-- messages of a key `p_counted` are counted (null: all; 1000 at most), the others by the share of their numbers. The
+-- turns are read once for all elements.
 create or replace function tidegate_internal.turns_before(
   p_queue text, p_msg_ids bigint[], p_keys bigint[], p_counted integer, p_now timestamptz
 )
@@ -16,12 +16,7 @@ create or replace function tidegate_internal.turns_before(
 declare
   -- More in one key cost milliseconds.
   v_counted constant integer := case when p_counted > 1000 then 1000 else p_counted end;
-  v_new_no constant bigint := 4611686018427387904;  -- after all turns that have a number
   v_time   bigint;
-  v_tag    bigint;
-  v_no     bigint;
-  v_due    timestamptz;
-  v_folded timestamptz;
   v_next   bigint;
 begin
   case p_queue
@@ -32,46 +27,10 @@ begin
         return;
       end if;
       v_time := tidegate_internal.virtual_time(p_queue);
-      v_tag := coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0);
-      v_no := coalesce(pg_sequence_last_value('tidegate.ready_no_QUEUE'), 0);
-      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
-      v_folded := to_timestamp(coalesce(pg_sequence_last_value('tidegate.folded_QUEUE'), 0) / 1000000.0);
       v_next := (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s);
       return query
-        with journal as materialized (
-          select a.key, sum(a.n)::bigint as n, min(a.first) as first
-          from (
-            select u.key, u.n, u.first
-            from tidegate.arrival_QUEUE as u where u.urgent and u.at > v_due and u.at <= p_now
-            union all
-            select u.key, u.n, u.first
-            from tidegate.arrival_QUEUE as u where not u.urgent and u.at > v_folded and u.at <= p_now
-          ) as a
-          group by a.key
-        ), turn as materialized (
-          select t.key, t.tag, t.no, t.cost, least(t.head, j.first) as head, t.waiting + coalesce(j.n, 0) as n
-          from (
-            select t.*
-            from tidegate.turn_QUEUE as t
-            where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
-            order by t.tag, t.no
-          ) as t
-          left join journal as j on j.key = t.key
-        ), known as materialized (
-          select t.key, t.tag, t.no, t.cost, t.head, greatest(t.n, 0) as n from turn as t
-          union all
-          select
-            j.key, coalesce(i.tag, v_time), v_new_no + row_number() over (order by j.first), coalesce(i.cost, 720720),
-            j.first, greatest(j.n + coalesce(i.waiting, 0), 0)
-          from journal as j
-          left join lateral (
-            select t.tag, t.cost, t.waiting
-            from tidegate.turn_QUEUE as t
-            where t.key = j.key and t.tag >= v_time
-            order by t.tag desc
-            limit 1
-          ) as i on true
-          where j.first is not null and j.key not in (select t.key from turn as t)
+        with known as materialized (
+          select * from tidegate_internal.known_turns(p_queue, v_time, p_now)
         ), asked as materialized (
           select
             e.nth, e.msg_id, q.vt, coalesce(q.fair_key, e.key) as key, e.msg_id is null and e.key is null as is_all,

@@ -69,18 +69,6 @@ declare
     ) as w
   ) as o
 ) as g';
-  v_turn     constant text := tidegate_internal.of_fair_queues(
-    'select %1$L::text as queue, t.* from tidegate.%2$I as t', 'turn_',
-    'queue text, key bigint, tag bigint, no bigint, cost bigint, head bigint, waiting bigint, idle_at timestamptz'
-  );
-  v_arrival  constant text := tidegate_internal.of_fair_queues(
-    'select %1$L::text as queue, a.* from tidegate.%2$I as a', 'arrival_',
-    'queue text, at timestamptz, key bigint, first bigint, n integer, urgent boolean'
-  );
-  v_keyed    constant text := tidegate_internal.of_fair_queues(
-    'select %1$L::text as queue, m.msg_id, m.vt, m.fair_key as key from pgmq.%2$I as m', 'q_',
-    'queue text, msg_id bigint, vt timestamptz, key bigint'
-  );
   v_range    constant text := case
     when id_from = id_before then E'\\1 = ' || quote_literal(id_from)
     else coalesce(nullif(concat_ws(
@@ -127,11 +115,7 @@ begin
         ('breaker', 'tidegate.breaker as b', 'concat_ws('' '', b.kind, b.stage)')
     ) as o(subject, source, row_id) on o.subject = i.subject
     cross join lateral (
-      values (
-        replace(replace(replace(replace(
-          btrim(i.query, E' \n'),
-          '{message}', v_message), '{turn}', v_turn), '{arrival}', v_arrival), '{keyed}', v_keyed)
-      )
+      values (replace(tidegate_internal.with_turns(btrim(i.query, E' \n')), '{message}', v_message))
     ) as c(condition)
     cross join lateral (
       values (concat(E'select ' || o.row_id || E' as id\nfrom ' || o.source || E'\nwhere ', c.condition))

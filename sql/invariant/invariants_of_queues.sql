@@ -67,7 +67,8 @@ m.vt = '-infinity' and exists (
   where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
 ) and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('watermark_' || m.queue)))
      $q$),
-    ('queue_without_storage', 'a queue has its pgmq table and its counters, a fair one its turns and its journal', 'queue', $q$
+    ('queue_without_storage',
+     'a queue has its pgmq table and its counters, a fair one its turns and its journal', 'queue', $q$
 to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
   select
   from unnest(

@@ -90,8 +90,8 @@ select d.name as id
 from unnest(array[
   'adjust_policies', 'quota_reconcile', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
   'expire_keys', 'expire_requests', 'expire_responses', 'expire_webhooks', 'fold_calls', 'fold_counts',
-  'fold_turns', 'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'record_minutes', 'take_samples',
-  'rescan_queues', 'survey_queues', 'sweep_inbox'
+  'fold_turns', 'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'record_minutes',
+  'take_samples', 'rescan_queues', 'survey_queues', 'sweep_inbox'
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name
 where m.period is null or m.period > interval '24 hours'

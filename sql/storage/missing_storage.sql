@@ -1,5 +1,5 @@
--- missing_storage: The queues that lack their pgmq table, one of their counters, their turns, or their branch of a queue
--- function.
+-- missing_storage: The queues that lack their pgmq table, one of their counters, their turns, or their branch of a
+-- queue function.
 --
 -- All queues when a queue function is out of date (see `each_queue`).
 create or replace function tidegate_internal.missing_storage()
