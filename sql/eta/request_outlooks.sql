@@ -53,7 +53,7 @@ begin
       from tidegate.request as r
       where r.id = any(request_outlooks.ids) and r.req_status not in ('completed', 'timed_out', 'failure')
     ), waiting as materialized (
-      select q.name as queue, w.msg_id, w.waiting, w.vt
+      select q.name as queue, w.msg_id, w.waiting, w.vt, w.expected
       from (
         select a.queue as name, array_agg(distinct a.msg_id order by a.msg_id) as msg_ids
         from asked as a
@@ -77,10 +77,9 @@ begin
           when 'tx_in_flight' then 'tx_in_flight'
           when 'receipt_received' then 'awaiting_response'
         end as place,
-        case
-          when a.held then 0
-          when a.held is not null or w.vt is not null then w.waiting
-        end as queue_position,
+        case when a.held then 0 when a.held is not null or w.vt is not null then w.waiting end as queue_position,
+        case when a.held then 0 when a.held is not null or w.vt is not null then coalesce(w.expected, w.waiting) end
+          as expected,
         case when a.held is null and w.vt > v_now then w.vt - v_now end as visible_in
       from asked as a
       left join waiting as w on w.queue = a.queue and w.msg_id = a.msg_id and a.held is not true
@@ -97,7 +96,7 @@ begin
           case when p.place = 'tx_in_flight' and extract(epoch from p.elapsed) > l.first / l.below
             then least(ceil(extract(epoch from p.elapsed)), (p.terms).max_seconds) end,
           case when l.first is not null then tidegate.bounded_seconds(
-            l.first + l.each * coalesce(p.queue_position, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
+            l.first + l.each * coalesce(p.expected, 0), l.below, (p.terms).min_seconds, (p.terms).max_seconds
           ) end,
           case when p.visible_in is not null
             then least(ceil(extract(epoch from p.visible_in)), (p.terms).max_seconds) end
@@ -113,7 +112,7 @@ begin
     left join lateral (
       select t.*
       from tidegate_internal.observed_eta(
-        p.of_kind, p.place, p.queue_position, p.queue, p.visible_in,
+        p.of_kind, p.place, p.expected, p.queue, p.visible_in,
         case when p.place in ('tx_in_flight', 'awaiting_response')
           then greatest(interval '0', v_now - p.tx_in_flight_at) end,
         p.age, p.terms, v_now

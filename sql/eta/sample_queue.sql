@@ -9,6 +9,7 @@ create or replace function tidegate_internal.sample_queue(p_queue tidegate.queue
 declare
   v_window  constant interval := '30 seconds';
   v_enough  constant interval := '5 seconds';
+  v_round   constant bigint := 720720;  -- by which a round moves virtual time
   v_last    tidegate.queue_pace;
   v_pace    tidegate.queue_pace;
   v_drained timestamptz;
@@ -62,16 +63,12 @@ begin
 
   -- Numbers that a message come due again goes over a second time count once. A snoozed check leaves its queue
   -- only to come back, so of a readiness queue what left it permanently is counted.
-  select case when sum(step.at - step.since) >= v_enough then
-    nullif(sum(case
-      when p_queue.stage = 'tx' and p_queue.fair_by is null then greatest(step.moved, 0)
-      else (
-        select coalesce(sum(d.drained), 0)
-        from tidegate.queue_drain as d
-        where d.queue = p_queue.name and d.at > step.since and d.at <= step.at
-      )
-    end) / extract(epoch from sum(step.at - step.since)), 0)
-  end into v_pace.per_second
+  select
+    case when sum(step.at - step.since) >= v_enough
+      then nullif(sum(left_it.messages) / extract(epoch from sum(step.at - step.since)), 0) end,
+    case when p_queue.fair_by is not null and sum(step.moved) >= 3 * v_round
+      then sum(left_it.messages) * v_round / sum(step.moved) end
+  into v_pace.per_second, v_pace.per_round
   from (
     select
       s.at, lag(s.at) over earlier as since, s.head is not null and lag(s.head) over earlier is not null as waited,
@@ -80,6 +77,16 @@ begin
     where s.queue = p_queue.name and s.at > p_now - v_window
     window earlier as (order by s.at)
   ) as step
+  cross join lateral (
+    select case
+      when p_queue.stage = 'tx' and p_queue.fair_by is null then greatest(step.moved, 0)
+      else (
+        select coalesce(sum(d.drained), 0)
+        from tidegate.queue_drain as d
+        where d.queue = p_queue.name and d.at > step.since and d.at <= step.at
+      )
+    end as messages
+  ) as left_it
   where step.waited and step.at - step.since < interval '5 seconds';
 
   select case when sum(d.drained) >= 20 then sum(d.held_ms) / sum(d.drained) end into v_pace.held_ms
@@ -90,6 +97,7 @@ begin
   on conflict (queue) do update
   set
     head = excluded.head, head_since = excluded.head_since, still_since = excluded.still_since,
-    per_second = excluded.per_second, held_ms = excluded.held_ms, observed_at = excluded.observed_at;
+    per_second = excluded.per_second, held_ms = excluded.held_ms, per_round = excluded.per_round,
+    observed_at = excluded.observed_at;
 end;
 $$;

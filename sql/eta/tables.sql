@@ -66,6 +66,7 @@
 --   head_since: Since when it is that.
 --   still_since: Start of a standstill with waiting messages; null: none.
 --   per_second: Messages per second over 30 s with a backlog; null: unknown.
+--   per_round: Services of a fair queue in which each key of weight 1 had one, over 30 s; null: unknown.
 --   held_ms: Mean time in a claim over five minutes; null: too few.
 --   observed_at: When this was observed; ETAs use it for ten seconds.
 

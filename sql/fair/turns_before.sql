@@ -8,16 +8,20 @@
 -- key, and of another key those come first that start before t, or at t with a smaller number of their turn. Of the
 -- messages of a key `p_counted` are counted (null: all; 1000 at most), the others by the share of their numbers. The
 -- turns are read once for all elements.
+--
+-- `expected` is how many services will be before it, if others go on coming as they did: by how far virtual time has to
+-- come, and how many services made a round lately (`queue_pace`). It is what the wait is computed from.
 create or replace function tidegate_internal.turns_before(
   p_queue text, p_msg_ids bigint[], p_keys bigint[], p_counted integer, p_now timestamptz
 )
-  returns table (nth bigint, msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable as $$
+  returns table (nth bigint, msg_id bigint, waiting bigint, expected bigint, vt timestamptz) language plpgsql stable as $$
 #variable_conflict use_column
 declare
   -- More in one key cost milliseconds.
   v_counted constant integer := case when p_counted > 1000 then 1000 else p_counted end;
   v_time   bigint;
   v_next   bigint;
+  v_pace   numeric;
 begin
   case p_queue
     -- each fair queue
@@ -28,6 +32,10 @@ begin
       end if;
       v_time := tidegate_internal.virtual_time(p_queue);
       v_next := (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s);
+      v_pace := (
+        select p.per_round from tidegate.queue_pace as p
+        where p.queue = p_queue and p.observed_at > p_now - interval '10 seconds'
+      );
       return query
         with known as materialized (
           select * from tidegate_internal.known_turns(p_queue, v_time, p_now)
@@ -83,19 +91,22 @@ begin
           ) as r
           where not a.is_all
         )
-        select
-          a.nth, coalesce(a.msg_id, v_next),
-          case
-            when a.is_all then (select coalesce(sum(k.n), 0)::bigint from known as k)
-            else p.rank + (
-              select coalesce(sum(least(k.n, (p.starts - k.tag - (k.no > p.no)::integer) / k.cost + 1)), 0)::bigint
-              from known as k
-              where k.key is distinct from p.key and k.tag <= p.starts - (k.no > p.no)::integer
-            )
-          end,
-          a.vt
-        from asked as a
-        left join placed as p on p.nth = a.nth;
+        select r.nth, r.msg_id, r.waiting, greatest(r.waiting, r.expected), r.vt
+        from (
+          select
+            a.nth, coalesce(a.msg_id, v_next) as msg_id, a.vt,
+            case
+              when a.is_all then (select coalesce(sum(k.n), 0)::bigint from known as k)
+              else p.rank + (
+                select coalesce(sum(least(k.n, (p.starts - k.tag - (k.no > p.no)::integer) / k.cost + 1)), 0)::bigint
+                from known as k
+                where k.key is distinct from p.key and k.tag <= p.starts - (k.no > p.no)::integer
+              )
+            end as waiting,
+            floor((p.starts - v_time) / 720720.0 * v_pace)::bigint as expected
+          from asked as a
+          left join placed as p on p.nth = a.nth
+        ) as r;
     -- end of each queue
     -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
     else return;

@@ -2,8 +2,8 @@
 -- survey. No row for a queue without a table.
 --
 -- `p_msg_ids` is in ascending order, each once; null stands for the end of the queue, and its row has the next number.
--- `vt` is the time of the message with that number, null if there is none. Many numbers share the reads of the head and
--- the survey, and those of one block its messages.
+-- `vt` is the time of the message with that number, null if there is none; `expected` is that of `turns_before`, null
+-- in a fifo queue. Many numbers share the reads of the head and the survey, and those of one block its messages.
 --
 -- Counts one by one near the head, where claims change it, and numbers newer than the last survey; takes the rest from
 -- `queue_survey` (see `survey_queue`). So the count costs about the same at any depth, and is exact once the queue has
@@ -15,7 +15,7 @@
 create or replace function tidegate_internal.waiting_before(
   p_queue text, p_msg_ids bigint[], p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns table (msg_id bigint, waiting bigint, vt timestamptz) language plpgsql stable as $$
+  returns table (msg_id bigint, waiting bigint, vt timestamptz, expected bigint) language plpgsql stable as $$
 #variable_conflict use_column
 declare
   v_mark     bigint;
@@ -50,14 +50,14 @@ begin
       then
         return query
           select e.msg_id, (select count(*) from pgmq.q_QUEUE as m where m.msg_id < e.msg_id and m.vt <= p_now),
-            (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id)
+            (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id), null::bigint
           from unnest(v_ends) as e(msg_id);
         return;
       end if;
     -- end of each queue
     else
       return query
-        select b.msg_id, b.waiting, b.vt
+        select b.msg_id, b.waiting, b.vt, b.expected
         from tidegate_internal.turns_before(
           p_queue, p_msg_ids, array_fill(null::bigint, array[cardinality(p_msg_ids)]), p_counted, p_now
         ) as b;
@@ -83,7 +83,7 @@ begin
             -- No more than there are numbers, whatever has changed since the survey.
             + greatest(0, least(e.msg_id - v_head.next, g.surveyed + t.seen
               + case when t.seen = p_counted then e.msg_id - 1 - g.newer[t.seen] else 0 end)),
-          (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id)
+          (select m.vt from pgmq.q_QUEUE as m where m.msg_id = e.msg_id), null::bigint
         from (
           select
             b.msg_ids,
