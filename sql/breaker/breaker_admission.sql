@@ -22,7 +22,7 @@ begin
   from tidegate.queue as q
   where q.name = p_queue;
   v_found.blocked := v_paused;
-  v_found.blocked_until := array_fill(p_now + interval '1 second', array[cardinality(v_paused)]);
+  v_found.blocked_until := array_fill(p_now + v_longest, array[cardinality(v_paused)]);
   -- The claims of a queue check for probes one after the other: another claim would take the messages that a probe
   -- could be made with, and snooze them.
   if exists (

@@ -48,7 +48,7 @@ begin
       ) as m
       left join tidegate.request_count as c on c.kind = m.kind and c.req_status = m.req_status
     ), in_turn as materialized (
-      select o.id, o.place
+      select o.nth, o.place
       from (
         select array_agg(j.id order by j.nth) as ids, array_agg(j.until is null order by j.nth) as open from judged as j
       ) as a
@@ -60,7 +60,7 @@ begin
           partition by j.until is null order by coalesce(o.place, j.nth)
         ) <= p_limit as is_kept
       from judged as j
-      left join in_turn as o on o.id = j.id
+      left join in_turn as o on o.nth = j.nth
     )
     select
       array_agg(p.msg_id order by p.place) filter (where p.is_kept) as kept,

@@ -7,12 +7,7 @@ create or replace function tidegate.fair_overview()
 declare
   v_queue tidegate.queue;
 begin
-  for v_queue in
-    select q.*
-    from tidegate_internal.stored_queues() as q
-    where q.fair_by is not null and to_regclass('tidegate.' || quote_ident('turn_' || q.name)) is not null
-      and to_regclass('tidegate.' || quote_ident('arrival_' || q.name)) is not null
-  loop
+  for v_queue in select q.* from tidegate_internal.fair_queues() as q loop
     return query execute format(
       $sql$
         select $1, $2, count(*) filter (where t.idle_at is null), count(t.idle_at), (select count(*) from tidegate.%I)

@@ -62,7 +62,8 @@ begin
         ) as t on true
       ), numbered as materialized (
         select
-          k.*, case when k.is_active is not true and k.head is not null then nextval('tidegate.turn_no_QUEUE') end as no
+          k.*,
+          case when k.is_active is not true and k.head is not null then nextval('tidegate.last_turn_QUEUE') end as no
         from (select * from known order by known.first) as k
       ), unmatched as (
         insert into tidegate.arrival_QUEUE (at, key, n, urgent)

@@ -23,10 +23,16 @@ begin
           order by t.tag, t.no
           limit 1
         ),
-        (select t.tag from tidegate.turn_QUEUE as t where t.idle_at is not null order by t.tag desc limit 1)
+        (
+          select t.tag
+          from tidegate.turn_QUEUE as t
+          where t.idle_at is not null and t.tag >= v_tag
+          order by t.tag desc
+          limit 1
+        )
       );
       update tidegate.turn_QUEUE as t
-      set tag = v_time, no = nextval('tidegate.turn_no_QUEUE')
+      set tag = v_time, no = nextval('tidegate.last_turn_QUEUE')
       where t.key = any(p_keys) and t.tag >= v_tag and t.tag < v_time and t.idle_at is null;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);

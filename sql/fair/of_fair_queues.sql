@@ -8,8 +8,5 @@ create or replace function tidegate_internal.of_fair_queues(p_query text, p_pref
     E'(\n  ' || string_agg(format(p_query, q.name, p_prefix || q.name), E'\n  union all ' order by q.name) || E'\n)',
     format('(select * from jsonb_to_recordset(%L) as (%s))', '[]', p_columns)
   )
-  from tidegate_internal.stored_queues() as q
-  where q.fair_by is not null
-    and to_regclass('tidegate.' || quote_ident('turn_' || q.name)) is not null
-    and to_regclass('tidegate.' || quote_ident('arrival_' || q.name)) is not null;
+  from tidegate_internal.fair_queues() as q;
 $$;

@@ -7,6 +7,7 @@ create or replace function tidegate_internal.recover_turns(p_queue text)
 declare
   v_now constant timestamptz := tidegate.clock();
 begin
+  perform tidegate_internal.require_read_committed('recover');
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'turns'));
   case p_queue
     -- each fair queue

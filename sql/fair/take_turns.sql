@@ -14,6 +14,7 @@ declare
   v_taken   tidegate.taken_messages;
   v_now     timestamptz;
   v_marks   boolean;
+  v_raises  boolean;
   v_served  record;
   v_ids     text[];
   v_left    integer := p_limit;
@@ -38,10 +39,13 @@ begin
   -- A transaction raises marks once: what it has changed before may be rolled back, and would lie below them.
   v_marks := current_setting(v_setting, true) is distinct from pg_current_xact_id()::text;
   perform set_config(v_setting, pg_current_xact_id()::text, true);
-  while tidegate_internal.fold_arrivals(p_queue, true, v_now, v_marks) = 2000 loop
-    v_marks := false;
+  v_raises := v_marks;
+  -- Of a burst only so much, because all claims wait: the rest is folded by the next ones.
+  for v_batch in 1 .. 5 loop
+    exit when tidegate_internal.fold_arrivals(p_queue, true, v_now, v_raises) < 2000;
+    v_raises := false;
   end loop;
-  if v_marks then
+  if v_raises then
     perform tidegate_internal.raise_turns(p_queue);
   end if;
 

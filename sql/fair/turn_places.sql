@@ -5,7 +5,8 @@
 -- taken. Else a key would be charged for what is put back, because its open requests stand behind it. The caller holds
 -- the lock `turns`.
 create or replace function tidegate_internal.turn_places(p_queue text, p_ids uuid[], p_open boolean[])
-  returns table (id uuid, place bigint) language plpgsql stable as $$
+  returns table (nth bigint, place bigint) language plpgsql stable as $$
+#variable_conflict use_column
 declare
   v_tag bigint;
 begin
@@ -30,10 +31,10 @@ begin
             limit 1
           ) as t on true
         )
-        select o.id, row_number() over (order by o.starts, o.no, o.nth)
+        select o.nth, row_number() over (order by o.starts, o.no, o.nth)
         from (
           select
-            a.id, a.nth, k.no, k.tag + k.cost * (row_number() over (partition by a.key order by a.nth) - 1) as starts
+            a.nth, k.no, k.tag + k.cost * (row_number() over (partition by a.key order by a.nth) - 1) as starts
           from taken as a
           join of_key as k on k.key = a.key
           where a.is_open

@@ -14,7 +14,8 @@
 create or replace function tidegate_internal.turns_before(
   p_queue text, p_msg_ids bigint[], p_keys bigint[], p_counted integer, p_now timestamptz
 )
-  returns table (nth bigint, msg_id bigint, waiting bigint, expected bigint, vt timestamptz) language plpgsql stable as $$
+  returns table (nth bigint, msg_id bigint, waiting bigint, expected bigint, vt timestamptz)
+  language plpgsql stable as $$
 #variable_conflict use_column
 declare
   -- More in one key cost milliseconds.

@@ -22,7 +22,14 @@ begin
           order by t.tag, t.no
           limit 1
         ),
-        (select t.tag from tidegate.turn_QUEUE as t where t.idle_at is not null order by t.tag desc limit 1)
+        -- From the mark on, too: what has been forgotten stays in the index while an old snapshot is held.
+        (
+          select t.tag
+          from tidegate.turn_QUEUE as t
+          where t.idle_at is not null and t.tag >= v_tag
+          order by t.tag desc
+          limit 1
+        )
       ));
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);

@@ -78,7 +78,7 @@ to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null or exists (
   where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
 ) or q.fair_by is not null and exists (
   select
-  from unnest('{turn,arrival,ready_tag,ready_no,turn_no,folded}'::text[]) as c(relation)
+  from unnest('{turn,arrival,ready_tag,ready_no,last_turn,forgotten,folded}'::text[]) as c(relation)
   where to_regclass('tidegate.' || quote_ident(c.relation || '_' || q.name)) is null
 )
      $q$),

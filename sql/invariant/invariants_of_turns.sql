@@ -1,6 +1,6 @@
 -- invariants_of_turns: The invariants of fair queues.
 --
--- As `invariants`. All but the last hold in every committed state.
+-- As `invariants`. Those of keys hold in every committed state.
 create or replace function tidegate_internal.invariants_of_turns()
   returns table (name text, rule text, subject text, query text) language sql immutable as $$
   values
@@ -11,10 +11,14 @@ where t.idle_at is null
 group by t.queue, t.key
 having count(*) > 1
      $q$),
-    ('turn_behind', 'no turn that is ready lies before the marks from which claims read', null, $q$
+    ('turn_behind', 'no turn that is ready lies before the marks from which claims read for longer than a rescan', null,
+     $q$
 select t.queue || ' ' || t.key as id
 from {turn} as t
-where t.idle_at is null and (t.tag, t.no) < (
+where t.idle_at is null and exists (
+  select from tidegate.maintenance as d
+  where d.duty = 'fold_turns' and d.ran_at < statement_timestamp() - interval '1 minute'
+) and (t.tag, t.no) < (
   pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('ready_tag_' || t.queue))),
   pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('ready_no_' || t.queue)))
 )

@@ -21,12 +21,17 @@ begin
           (
             select
               m.*, coalesce(t.no, 9223372036854775807) as no,
-              coalesce(t.tag, $3) + coalesce(t.cost, 720720) * (
+              greatest(t.tag, $3) + coalesce(t.cost, 720720) * (
                 count(*) filter (where m.vt <= $2) over (partition by m.fair_key order by m.msg_id)
                   - (m.vt <= $2)::integer
               ) as starts
             from %s as m
-            left join tidegate.%I as t on t.key = m.fair_key and t.idle_at is null
+            left join (
+              -- An idle turn keeps its tag.
+              select distinct on (u.key) u.key, u.tag, u.cost, case when u.idle_at is null then u.no end as no
+              from tidegate.%I as u
+              order by u.key, u.tag desc
+            ) as t on t.key = m.fair_key
           )
         $sql$, tidegate_internal.queue_table(v_queue), 'turn_' || v_queue
       ) else tidegate_internal.queue_table(v_queue) end

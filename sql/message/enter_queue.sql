@@ -27,8 +27,8 @@ begin
   v_keys := (
     select array_agg(tidegate_internal.fair_key(q.fair_by, s.submitter, p_kind) order by s.place)
     from tidegate.queue as q
-    cross join unnest(p_submitters[:v_count]) with ordinality as s(submitter, place)
-    where q.name = p_queue and q.fair_by is not null
+    cross join unnest(p_submitters) with ordinality as s(submitter, place)
+    where q.name = p_queue and q.fair_by is not null and s.place <= v_count
   );
   if v_keys is null then
     v_waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());

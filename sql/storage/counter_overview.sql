@@ -28,6 +28,7 @@ join (
     ('lease_watermark', 1000000, 'no claim searches for a lease that ran out before this'),
     ('ready_tag', 0, 'no turn with a smaller tag is ready'),
     ('ready_no', 0, 'nor one with this tag and a smaller number'),
-    ('turn_no', 0, 'how often a key has become active'),
+    ('last_turn', 0, 'how often a key has become active'),
+    ('forgotten', 0, 'idle turns with a smaller tag have been forgotten'),
     ('folded', 1000000, 'quiet rows of the journal before this have been folded')
 ) as c(counter, per_second, meaning) on c.counter = v.counter;

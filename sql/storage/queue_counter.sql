@@ -15,7 +15,8 @@
 --   snapshot_number: the last number of one moment
 --   snapshot_xid: a transaction id beyond all that had drawn by then
 --   ready_tag, ready_no: no ready turn of a fair queue lies before (see `raise_turns`)
---   turn_no: the last number of a turn
+--   last_turn: the last number of a turn
+--   forgotten: idle turns with a smaller tag have been forgotten
 --   folded: quiet rows of the journal before this have been folded (see `fold_arrivals`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and every claim

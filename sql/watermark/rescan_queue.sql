@@ -20,16 +20,11 @@ declare
   v_due_us  bigint;
   v_next_us bigint;
   v_found   bigint;
-  v_turns   bigint;
 begin
   perform tidegate_internal.require_queue(rescan_queue.queue);
   -- Its storage may have been dropped.
   if to_regclass(tidegate_internal.queue_table(rescan_queue.queue)) is null then
     return 0;
-  end if;
-  -- First, by the order of locks.
-  if (select q.fair_by is not null from tidegate.queue as q where q.name = rescan_queue.queue) then
-    v_turns := tidegate_internal.rescan_turns(rescan_queue.queue);
   end if;
   -- Such a lease has run out: the next claim reaps it.
   update tidegate.claim as c
@@ -73,8 +68,9 @@ begin
     v_found := v_found + (v_visible is not null)::integer;
   end if;
 
-  if v_turns is not null then
-    return v_found + v_turns;
+  -- In a fair queue this mark is that of the journal (see `fold_turns`).
+  if (select q.fair_by is not null from tidegate.queue as q where q.name = rescan_queue.queue) then
+    return v_found;
   end if;
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,

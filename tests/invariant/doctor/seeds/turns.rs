@@ -11,7 +11,8 @@ pub(super) const TURNS: &[Seed] = &[
     ),
     (
         "turn_behind",
-        "select setval('tidegate.ready_tag_fair', 1000000000)",
+        "select setval('tidegate.ready_tag_fair', 1000000000);
+         update tidegate.maintenance set ran_at = '-infinity' where duty = 'fold_turns'",
         &[],
     ),
     (
