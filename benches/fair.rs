@@ -138,7 +138,7 @@ async fn positions(session: &mut PgConnection, depth: usize, keys: usize) {
          from generate_series(1, {depth}) as n;
          select setval('pgmq.q_deep_{keys}_msg_id_seq', {depth});
          insert into tidegate.turn_deep_{keys} (key, tag, no, cost, head, waiting)
-         select m.fair_key, 0, nextval('tidegate.turn_no_deep_{keys}'), 720720, min(m.msg_id), count(*)
+         select m.fair_key, 0, nextval('tidegate.last_turn_deep_{keys}'), 720720, min(m.msg_id), count(*)
          from pgmq.q_deep_{keys} as m
          group by m.fair_key"
     );

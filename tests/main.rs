@@ -119,6 +119,7 @@ mod queue {
     pub mod counters;
     pub mod fair_agreement;
     pub mod fair_claims;
+    pub mod fair_duties;
     mod fair_queues;
     pub mod fair_settings;
     pub mod positions;

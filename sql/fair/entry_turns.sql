@@ -1,17 +1,22 @@
 -- entry_turns: How many messages of a fair queue would be served before messages of these keys that are about to be
 -- sent, in their order.
 --
--- Exact while few keys take turns. While many do, at most one message of each is served between two of a key, and no
--- more than there are in the queue: a submission is not to wait until all turns are read.
+-- Exact while few keys take turns and little is in the journal. Else a bound: between two messages of a key at most one
+-- of each other key is served, and no more than there are in the queue. A submission is not to wait until all turns are
+-- read.
 create or replace function tidegate_internal.entry_turns(p_queue text, p_keys bigint[], p_now timestamptz)
   returns bigint[] language plpgsql as $$
 declare
-  v_few   constant integer := 64;
-  v_most  constant integer := 10000;
-  v_tag   bigint;
-  v_no    bigint;
-  v_turns bigint;
-  v_depth bigint;
+  v_few    constant integer := 64;
+  v_most   constant integer := 10000;
+  v_fresh  constant integer := 1000;
+  v_tag    bigint;
+  v_no     bigint;
+  v_due    timestamptz;
+  v_folded timestamptz;
+  v_turns  bigint;
+  v_rows   bigint;
+  v_depth  bigint;
 begin
   case p_queue
     -- each fair queue
@@ -28,7 +33,21 @@ begin
           limit v_most
         ) as t
       );
-      if v_turns > v_few then
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
+      v_folded := to_timestamp(coalesce(pg_sequence_last_value('tidegate.folded_QUEUE'), 0) / 1000000.0);
+      v_rows := (
+        select count(*)
+        from (
+          (
+            select from tidegate.arrival_QUEUE as a where a.urgent and a.at > v_due and a.at <= p_now limit v_fresh
+          )
+          union all (
+            select from tidegate.arrival_QUEUE as a where not a.urgent and a.at > v_folded and a.at <= p_now
+            limit v_fresh
+          )
+        ) as a
+      );
+      if v_turns > v_few or v_rows >= v_fresh then
         v_depth := (select k.last - k.dead from tidegate_internal.queue_numbers(p_queue) as k);
         return array(
           select least(v_depth + e.nth - 1, (e.place + coalesce(t.waiting, 0)) * v_turns)

@@ -28,12 +28,12 @@ begin
   end if;
   begin
     perform set_config('lock_timeout', '100ms', true);
+    perform tidegate_internal.rescan_turns(fold_turns.queue);
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(fold_turns.queue, 'turns'));
     perform set_config('lock_timeout', v_timeout, true);
   exception when lock_not_available then
     return false;
   end;
-  perform tidegate_internal.rescan_turns(fold_turns.queue);
   v_urgent := tidegate_internal.fold_arrivals(fold_turns.queue, true, tidegate.clock(), v_marks);
   v_quiet := tidegate_internal.fold_arrivals(fold_turns.queue, false, tidegate.clock(), v_marks);
   v_time := tidegate_internal.virtual_time(fold_turns.queue);

@@ -39,8 +39,8 @@ create or replace trigger queue_branches
 -- Files with triggers come after all functions, and those that lock requests against writers after this one.
 select tidegate_internal.build_queue_functions();
 
--- function queue_guard: Trigger on queue: its name and stage never change, and it is deleted with its storage only when
--- it is empty (TG005).
+-- function queue_guard: Trigger on queue: its name, its stage and what it is fair by never change, and it is deleted with
+-- its storage only when it is empty (TG005).
 --
 -- Rows keep the queue they are in, so a queue that holds any stays.
 create or replace function tidegate_internal.queue_guard()
@@ -83,7 +83,7 @@ begin
     execute format('drop sequence tidegate.%I', v_counter || '_' || old.name);
   end loop;
   if old.fair_by is not null then
-    execute format('drop table tidegate.%I, tidegate.%I', 'turn_' || old.name, 'arrival_' || old.name);
+    execute format('drop table if exists tidegate.%I, tidegate.%I', 'turn_' || old.name, 'arrival_' || old.name);
   end if;
   delete from tidegate.queue_sample as s where s.queue = old.name;
   delete from tidegate.queue_pace as p where p.queue = old.name;

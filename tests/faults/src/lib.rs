@@ -27,4 +27,5 @@ pub mod run;
 pub mod scene;
 pub mod server;
 pub mod standby;
+pub mod turns;
 pub mod unit;

@@ -8,3 +8,4 @@ mod checker;
 mod fault_table;
 mod proxy;
 mod retries;
+mod turns;

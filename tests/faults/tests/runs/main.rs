@@ -8,3 +8,4 @@ mod support;
 mod failover;
 mod mutants;
 mod random;
+mod turns;
