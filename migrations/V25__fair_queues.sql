@@ -6,6 +6,17 @@ alter table tidegate.queue
 
 alter table tidegate.queue_pace add column per_round numeric;
 
+create table tidegate.fair_key (
+  queue text not null references tidegate.queue (name) on delete cascade,
+  name text not null,
+  key bigint not null,
+  weight integer not null default 1,
+  paused boolean not null default false,
+  primary key (queue, name),
+  constraint fair_key_weight_is_1_to_1000 check (weight between 1 and 1000)
+);
+create unique index fair_key_key_idx on tidegate.fair_key (queue, key);
+
 insert into tidegate.maintenance (duty, period) values ('fold_turns', '1 second');
 
 -- These have other parameters or columns now.

@@ -52,6 +52,7 @@ mod columns;
 mod configuration;
 mod connections;
 mod errors;
+mod fair;
 mod gates;
 mod history;
 mod installation;
@@ -80,7 +81,7 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
-    answers::*, audits::*, claims::*, configuration::*, gates::*, history::*, installation::*, keys::*, kinds::*,
+    answers::*, audits::*, claims::*, configuration::*, fair::*, gates::*, history::*, installation::*, keys::*, kinds::*,
     leases::*, lists::*, news::*, operations::*, outlooks::*, pages::*, policies::*, recovery::*, resolutions::*,
     settles::*, statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };

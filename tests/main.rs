@@ -120,6 +120,7 @@ mod queue {
     pub mod fair_agreement;
     pub mod fair_claims;
     pub mod fair_duties;
+    pub mod fair_keys;
     mod fair_queues;
     pub mod fair_settings;
     pub mod positions;

@@ -19,6 +19,7 @@ mod get;
 mod history;
 mod init;
 mod key;
+mod keys;
 mod kind;
 mod list;
 mod migrate;
@@ -97,6 +98,8 @@ enum Command {
     /// Make and remove queues; `tidegate status` shows them
     #[command(subcommand)]
     Queue(queue::Queue),
+    /// Show whose turns a fair queue serves, and give a submitter or kind a weight, or pause it
+    Keys(keys::Keys),
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
@@ -200,6 +203,7 @@ impl Cli {
             Command::Config(command) => command.run(global).await,
             Command::Kind(command) => command.run(global).await,
             Command::Queue(command) => command.run(global).await,
+            Command::Keys(command) => command.run(global).await,
             Command::Key(command) => command.run(global).await,
             Command::Gate(command) => command.run(global).await,
             Command::Serve(command) => command.run(global).await,

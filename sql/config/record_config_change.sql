@@ -54,6 +54,7 @@ begin
       ('kind', 'insert or update or delete', 'created_at'),
       ('policy', 'insert or update or delete', 'version'),
       ('response_backoff', 'insert or update or delete', ''),
+      ('fair_key', 'insert or update or delete', 'key'),
       ('gate', 'insert or delete', 'queue, kind, submitter, state, depth, epoch, changed_at')
     ) as t(name, events, arguments)
   loop

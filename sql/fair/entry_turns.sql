@@ -1,9 +1,9 @@
 -- entry_turns: How many messages of a fair queue would be served before messages of these keys that are about to be
 -- sent, in their order.
 --
--- Exact while few keys take turns and little is in the journal. Else a bound: between two messages of a key at most one
--- of each other key is served, and no more than there are in the queue. A submission is not to wait until all turns are
--- read.
+-- Exact while few keys take turns and little is in the journal. Else a bound: between two messages of a key of weight 1
+-- as many of each other key are served as its weight is, and no more than there are in the queue. A submission is not
+-- to wait until all turns are read.
 create or replace function tidegate_internal.entry_turns(p_queue text, p_keys bigint[], p_now timestamptz)
   returns bigint[] language plpgsql as $$
 declare
@@ -15,6 +15,7 @@ declare
   v_due    timestamptz;
   v_folded timestamptz;
   v_turns  bigint;
+  v_weight numeric;
   v_rows   bigint;
   v_depth  bigint;
 begin
@@ -23,16 +24,14 @@ begin
     when 'QUEUE' then
       v_tag := coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0);
       v_no := coalesce(pg_sequence_last_value('tidegate.ready_no_QUEUE'), 0);
-      v_turns := (
-        select count(*)
-        from (
-          select
-          from tidegate.turn_QUEUE as t
-          where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
-          order by t.tag, t.no
-          limit v_most
-        ) as t
-      );
+      select count(*), sum(720720.0 / t.cost) into v_turns, v_weight
+      from (
+        select t.cost
+        from tidegate.turn_QUEUE as t
+        where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
+        order by t.tag, t.no
+        limit v_most
+      ) as t;
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
       v_folded := to_timestamp(coalesce(pg_sequence_last_value('tidegate.folded_QUEUE'), 0) / 1000000.0);
       v_rows := (
@@ -50,11 +49,16 @@ begin
       if v_turns > v_few or v_rows >= v_fresh then
         v_depth := (select k.last - k.dead from tidegate_internal.queue_numbers(p_queue) as k);
         return array(
-          select least(v_depth + e.nth - 1, (e.place + coalesce(t.waiting, 0)) * v_turns)
+          select least(
+            v_depth + e.nth - 1,
+            case when s.paused is not true
+              then ceil((e.place + coalesce(t.waiting, 0)) * coalesce(v_weight, 0) / coalesce(s.weight, 1)) end
+          )::bigint
           from (
             select a.key, a.nth, row_number() over (partition by a.key order by a.nth) as place
             from unnest(p_keys) with ordinality as a(key, nth)
           ) as e
+          left join tidegate.fair_key as s on s.queue = p_queue and s.key = e.key
           left join lateral (
             select t.waiting
             from tidegate.turn_QUEUE as t

@@ -1,7 +1,7 @@
--- explain_turn: How a waiting message of a fair queue stands: how many messages of its key wait before it, and how many
--- keys take turns.
+-- explain_turn: How a waiting message of a fair queue stands: how many messages of its key wait before it, how many keys
+-- take turns, and whether its own is paused.
 create or replace function tidegate_internal.explain_turn(
-  p_queue text, p_msg_id bigint, p_now timestamptz, out before bigint, out keys bigint
+  p_queue text, p_msg_id bigint, p_now timestamptz, out before bigint, out keys bigint, out key_paused boolean
 )
   language plpgsql stable as $$
 begin
@@ -18,8 +18,13 @@ begin
           where m.msg_id = p_msg_id
         ), (
           select count(*) from tidegate.turn_QUEUE as t where t.tag >= 0 and t.idle_at is null
-        )
-      into before, keys;
+        ), coalesce((
+          select s.paused
+          from pgmq.q_QUEUE as m
+          join tidegate.fair_key as s on s.queue = p_queue and s.key = m.fair_key
+          where m.msg_id = p_msg_id
+        ), false)
+      into before, keys, key_paused;
     -- end of each queue
     -- A fifo queue has no turns.
     else null;

@@ -2,10 +2,10 @@
 -- due, or the quiet ones; returns how many it read.
 --
 -- A key without an active turn gets one, if a message from the first one of its rows on waits: in the order of these
--- messages, at virtual time, or at its own tag if that is later. A count that finds neither turn nor message goes back
--- into the journal, to meet its counterpart. So for each key, `waiting` of its turn and `n` of its rows that are due
--- make up its waiting messages. The caller holds the lock `turns`; `p_marks`: whether it may raise the mark of these
--- rows.
+-- messages, at virtual time, or at its own tag if that is later. That of a paused key stays idle (see `set_turn`). A
+-- count that finds neither turn nor message goes back into the journal, to meet its counterpart. So for each key,
+-- `waiting` of its turn and `n` of its rows that are due make up its waiting messages. The caller holds the lock
+-- `turns`; `p_marks`: whether it may raise the mark of these rows.
 create or replace function tidegate_internal.fold_arrivals(
   p_queue text, p_urgent boolean, p_now timestamptz, p_marks boolean
 )
@@ -40,7 +40,7 @@ begin
         group by f.key
       ), known as materialized (
         select
-          k.*, t.tid, t.is_active,
+          k.*, t.tid, t.is_active, coalesce(s.paused, false) as is_paused, 720720 / coalesce(s.weight, 1) as cost,
           case
             when t.is_active then k.first
             when k.first is not null then (
@@ -53,6 +53,7 @@ begin
             )
           end as head
         from of_key as k
+        left join tidegate.fair_key as s on s.queue = p_queue and s.key = k.key
         left join lateral (
           select t.ctid as tid, t.idle_at is null as is_active
           from tidegate.turn_QUEUE as t
@@ -63,7 +64,8 @@ begin
       ), numbered as materialized (
         select
           k.*,
-          case when k.is_active is not true and k.head is not null then nextval('tidegate.last_turn_QUEUE') end as no
+          case when k.is_active is not true and k.head is not null and not k.is_paused
+            then nextval('tidegate.last_turn_QUEUE') end as no
         from (select * from known order by known.first) as k
       ), unmatched as (
         insert into tidegate.arrival_QUEUE (at, key, n, urgent)
@@ -81,8 +83,10 @@ begin
         from numbered as k
         where t.ctid = k.tid
       ), made as (
-        insert into tidegate.turn_QUEUE (key, tag, no, cost, head, waiting)
-        select k.key, v_time, k.no, 720720, k.head, k.n
+        insert into tidegate.turn_QUEUE (key, tag, no, cost, head, waiting, idle_at)
+        select
+          k.key, v_time + case when k.is_paused then tidegate_internal.paused_tags() else 0 end, coalesce(k.no, 0),
+          k.cost, k.head, k.n, case when k.is_paused then tidegate.clock() end
         from numbered as k
         where k.tid is null and k.head is not null
       )

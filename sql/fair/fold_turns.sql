@@ -54,6 +54,7 @@ begin
         where t.ctid = any(array(
           select f.ctid
           from tidegate.turn_QUEUE as f
+          -- A paused turn lies beyond.
           where f.idle_at is not null and f.tag >= v_from and f.tag <= v_time
           order by f.tag
           limit 2000

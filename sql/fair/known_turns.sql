@@ -43,17 +43,18 @@ begin
         select t.key, t.tag, t.no, t.cost, t.head, greatest(t.n, 0) as n from turn as t
         union all
         select
-          j.key, coalesce(i.tag, p_time), v_new_no + row_number() over (order by j.first), coalesce(i.cost, 720720),
-          j.first, greatest(j.n + coalesce(i.waiting, 0), 0)
+          j.key, coalesce(i.tag, p_time), v_new_no + row_number() over (order by j.first),
+          720720 / coalesce(s.weight, 1), j.first, greatest(j.n + coalesce(i.waiting, 0), 0)
         from journal as j
+        left join tidegate.fair_key as s on s.queue = p_queue and s.key = j.key
         left join lateral (
-          select t.tag, t.cost, t.waiting
+          select t.tag, t.waiting
           from tidegate.turn_QUEUE as t
           where t.key = j.key and t.tag >= p_time
           order by t.tag desc
           limit 1
         ) as i on true
-        where j.first is not null and j.key not in (select t.key from turn as t);
+        where j.first is not null and s.paused is not true and j.key not in (select t.key from turn as t);
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;

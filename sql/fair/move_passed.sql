@@ -26,7 +26,7 @@ begin
         (
           select t.tag
           from tidegate.turn_QUEUE as t
-          where t.idle_at is not null and t.tag >= v_tag
+          where t.idle_at is not null and t.tag >= v_tag and t.tag < tidegate_internal.paused_tags()
           order by t.tag desc
           limit 1
         )

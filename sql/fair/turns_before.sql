@@ -9,8 +9,11 @@
 -- messages of a key `p_counted` are counted (null: all; 1000 at most), the others by the share of their numbers. The
 -- turns are read once for all elements.
 --
+-- A message of a paused key comes after all others.
+--
 -- `expected` is how many services will be before it, if others go on coming as they did: by how far virtual time has to
--- come, and how many services made a round lately (`queue_pace`). It is what the wait is computed from.
+-- come, and how many services made a round lately (`queue_pace`). It is what the wait is computed from; beyond all
+-- limits for a paused key.
 create or replace function tidegate_internal.turns_before(
   p_queue text, p_msg_ids bigint[], p_keys bigint[], p_counted integer, p_now timestamptz
 )
@@ -49,11 +52,13 @@ begin
         ), of_key as materialized (
           select
             a.key, coalesce(k.tag, i.tag, v_time) as tag, coalesce(k.no, 9223372036854775807) as no,
-            coalesce(k.cost, i.cost, 720720) as cost, coalesce(k.n, 0) as n, m.first, m.last
+            720720 / coalesce(s.weight, 1) as cost, coalesce(k.n, i.waiting, 0) as n, m.first, m.last,
+            s.paused is true as is_paused
           from (select o.key, max(o.msg_id) as last from asked as o where not o.is_all group by o.key) as a
+          left join tidegate.fair_key as s on s.queue = p_queue and s.key = a.key
           left join known as k on k.key = a.key
           left join lateral (
-            select t.tag, t.cost
+            select t.tag, t.head, case when s.paused then t.waiting end as waiting
             from tidegate.turn_QUEUE as t
             where k.key is null and t.key = a.key and t.tag >= v_time
             order by t.tag desc
@@ -64,7 +69,8 @@ begin
               array(
                 select q.msg_id
                 from pgmq.q_QUEUE as q
-                where (q.fair_key, q.msg_id) >= (a.key, k.head) and (q.fair_key, q.msg_id) < (a.key, a.last)
+                where (q.fair_key, q.msg_id) >= (a.key, coalesce(k.head, i.head))
+                  and (q.fair_key, q.msg_id) < (a.key, a.last)
                   and coalesce(q.vt <= p_now, false)
                 order by q.fair_key, q.msg_id
                 limit v_counted
@@ -72,13 +78,13 @@ begin
               (
                 select q.msg_id
                 from pgmq.q_QUEUE as q
-                where (q.fair_key, q.msg_id) >= (a.key, k.head) and q.fair_key <= a.key
+                where (q.fair_key, q.msg_id) >= (a.key, coalesce(k.head, i.head)) and q.fair_key <= a.key
                 order by q.fair_key desc, q.msg_id desc
                 limit 1
               ) as last
           ) as m
         ), placed as materialized (
-          select a.nth, a.key, k.tag + r.rank * k.cost as starts, k.no, r.rank
+          select a.nth, a.key, k.tag + r.rank * k.cost as starts, k.no, r.rank, k.is_paused
           from asked as a
           join of_key as k on k.key is not distinct from a.key
           cross join lateral (
@@ -104,7 +110,8 @@ begin
                 where k.key is distinct from p.key and k.tag <= p.starts - (k.no > p.no)::integer
               )
             end as waiting,
-            floor((p.starts - v_time) / 720720.0 * v_pace)::bigint as expected
+            case when p.is_paused then 1000000000 else floor((p.starts - v_time) / 720720.0 * v_pace)::bigint end
+              as expected
           from asked as a
           left join placed as p on p.nth = a.nth
         ) as r;

@@ -23,11 +23,19 @@ where t.idle_at is null and exists (
   pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('ready_no_' || t.queue)))
 )
      $q$),
+    ('turn_cost', 'a turn costs what the weight of its key says, and is paused as its key is', null, $q$
+select t.queue || ' ' || t.key as id
+from {turn} as t
+left join tidegate.fair_key as s on s.queue = t.queue and s.key = t.key
+where t.cost <> 720720 / coalesce(s.weight, 1) or t.idle_at is null and s.paused
+  or t.tag >= 2305843009213693952 and s.paused is not true
+     $q$),
     ('turn_missing', 'the key of a message has a turn, or a row in the journal', null, $q$
 select m.queue || ' ' || m.msg_id as id
 from {keyed} as m
 where not exists (
-  select from {turn} as t where t.queue = m.queue and t.key = m.key and t.idle_at is null
+  select from {turn} as t
+  where t.queue = m.queue and t.key = m.key and (t.idle_at is null or t.tag >= 2305843009213693952)
 ) and not exists (
   select from {arrival} as a where a.queue = m.queue and a.key = m.key and a.first is not null
 )

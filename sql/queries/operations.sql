@@ -13,9 +13,6 @@ select
 from tidegate.queue_overview
 order by stage, queue;
 
--- fair_overview
-select queue, fair_by, active_keys, idle_turns, arrivals from tidegate.fair_overview() order by queue;
-
 -- maintenance_overview
 select
   duty, extract(epoch from overdue)::float8 as overdue_seconds, error, passed_over, passed_over_request,

@@ -111,6 +111,10 @@ begin
         jsonb_build_object('kind', p_request.kind)
       ),
       (
+        'paused', coalesce(v_turn.key_paused, false),
+        format('its %s is paused in queue %s: `tidegate keys %2$s` lists what is', v_queue.fair_by, v_queue.name), '{}'
+      ),
+      (
         'stopped', 0 in (v_queue.per_seconds, v_queue.max_concurrency),
         format('queue %s is stopped: its %s is 0', v_queue.name,
           case v_stage when 'tx' then 'per_seconds' else 'max_concurrency' end), '{}'

@@ -82,21 +82,6 @@ pub struct QueueOverview {
     pub unserved: Vec<String>,
 }
 
-/// One row of `fair_overview`.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-pub struct FairOverview {
-    /// The fair queue.
-    pub queue: String,
-    /// Whose turns it serves: `submitter` or `kind`.
-    pub fair_by: String,
-    /// How many keys take turns.
-    pub active_keys: i64,
-    /// How many keys have nothing left, and are remembered until the others have caught up.
-    pub idle_turns: i64,
-    /// Rows of its journal that are not folded yet; those of snoozed messages wait for their times.
-    pub arrivals: i64,
-}
-
 /// One row of `maintenance_overview`.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct MaintenanceOverview {
@@ -184,15 +169,6 @@ impl Store {
     /// A database error.
     pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>> {
         run!(self, fetch_all query_as "queue_overview"())
-    }
-
-    /// How many keys take turns in each fair queue: `tidegate.fair_overview`.
-    ///
-    /// # Errors
-    ///
-    /// A database error.
-    pub async fn fair_overview(&self) -> Result<Vec<FairOverview>> {
-        run!(self, fetch_all query_as "fair_overview"())
     }
 
     /// Every maintenance duty, how late it is, and what it cannot do.

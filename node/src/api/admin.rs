@@ -3,6 +3,7 @@
 
 mod changes;
 mod config;
+mod fair_keys;
 mod gates;
 mod kinds;
 mod many;
@@ -51,6 +52,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(queues::queues, queues::add_queue))
         .routes(routes!(queues::remove_queue))
         .routes(routes!(queues::submitters))
+        .routes(routes!(fair_keys::keys, fair_keys::set_key))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
         .routes(routes!(gates::gates))
