@@ -16,6 +16,11 @@ pub(super) const TURNS: &[Seed] = &[
         &[],
     ),
     (
+        "turn_cost",
+        "update tidegate.turn_fair set cost = 7",
+        &[],
+    ),
+    (
         "turn_missing",
         "update tidegate.turn_fair set idle_at = now()",
         &[],
