@@ -49,7 +49,7 @@ begin
       ), shared as materialized (
         select
           k.*,
-          case when k.waiting > 0 and not k.paused then round(k.weight / sum(k.weight)
+          case when k.waiting > 0 and not k.paused then round(k.weight::numeric / sum(k.weight)
             filter (where k.waiting > 0 and not k.paused) over (), 4) end as share
         from of_key as k
         order by k.waiting desc, k.held desc, k.name
