@@ -21,7 +21,7 @@ begin
     end if;
   end loop;
   if to_regrole('tidegate_admin') is not null then
-    grant insert, update, delete on tidegate.queue, tidegate.kind, tidegate.policy, tidegate.setting,
+    grant insert, update, delete on tidegate.queue, tidegate.fair_key, tidegate.kind, tidegate.policy, tidegate.setting,
       tidegate.response_backoff, tidegate.gate, tidegate.webhook_host, tidegate.webhook_policy to tidegate_admin;
   end if;
 end;

@@ -7,22 +7,17 @@ create or replace function tidegate.fair_key_remove(queue text, name text, actor
 #variable_conflict use_column
 declare
   v_actor_before constant text := tidegate_internal.set_actor(fair_key_remove.actor);
-  v_key          bigint;
+  v_found        boolean;
 begin
   if (tidegate_internal.require_queue(fair_key_remove.queue)).fair_by is null then
     raise exception using errcode = 'TG007',
       message = format('queue "%s" is fifo: it has no turns', fair_key_remove.queue);
   end if;
-  perform pg_advisory_xact_lock(tidegate.queue_lock_key(fair_key_remove.queue, 'turns'));
   delete from tidegate.fair_key as k
-  where k.queue = fair_key_remove.queue and k.name = coalesce(fair_key_remove.name, '')
-  returning k.key into v_key;
-  if v_key is not null then
-    perform tidegate_internal.set_turn(fair_key_remove.queue, v_key);
-    perform pg_notify('tidegate_queue', fair_key_remove.queue);
-  end if;
+  where k.queue = fair_key_remove.queue and k.name = coalesce(fair_key_remove.name, '');
+  v_found := found;
   perform set_config('tidegate.actor', v_actor_before, true);
-  return v_key is not null;
+  return v_found;
 end;
 $$;
 select tidegate_internal.allow('fair_key_remove', '{admin}');

@@ -13,15 +13,13 @@ create or replace function tidegate.fair_key_set(
 declare
   v_actor_before constant text := tidegate_internal.set_actor(fair_key_set.actor);
   v_name         constant text := coalesce(fair_key_set.name, '');
-  v_key          constant bigint := tidegate_internal.key_of_name(fair_key_set.queue, v_name);
   v_constraint   text;
   v_changed      boolean;
 begin
-  perform pg_advisory_xact_lock(tidegate.queue_lock_key(fair_key_set.queue, 'turns'));
   begin
-    insert into tidegate.fair_key as k (queue, name, key, weight, paused)
+    insert into tidegate.fair_key as k (queue, name, weight, paused)
     values (
-      fair_key_set.queue, v_name, v_key, coalesce(fair_key_set.weight, 1), coalesce(fair_key_set.paused, false)
+      fair_key_set.queue, v_name, coalesce(fair_key_set.weight, 1), coalesce(fair_key_set.paused, false)
     )
     on conflict (queue, name) do update
     set weight = coalesce(fair_key_set.weight, k.weight), paused = coalesce(fair_key_set.paused, k.paused)
@@ -37,10 +35,6 @@ begin
           fair_key_set.queue, fair_key_set.weight),
         hint = 'nothing has changed';
   end;
-  if v_changed then
-    perform tidegate_internal.set_turn(fair_key_set.queue, v_key);
-    perform pg_notify('tidegate_queue', fair_key_set.queue);
-  end if;
   perform set_config('tidegate.actor', v_actor_before, true);
   return v_changed;
 end;
