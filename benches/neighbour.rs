@@ -140,7 +140,9 @@ async fn measure() {
     let settings = tokio::spawn(set_keys(bench.store.clone(), Duration::from_secs(seconds)));
     let outcomes = running.join_all().await;
     settings.await.unwrap();
-    println!("{bulk} requests of one submitter, 100 sends/s, {SUBMITTERS} others with {PER_SECOND}/s each for {seconds} s\n");
+    println!(
+        "{bulk} requests of one submitter, 100 sends/s, {SUBMITTERS} others with {PER_SECOND}/s each for {seconds} s\n"
+    );
     println!("queue  submitters               requests  in time  p50, s  p99, s  polls/request  p99 lateness, s");
     for queue in QUEUES {
         let of_queue: Vec<&Outcome> =

@@ -81,9 +81,9 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 pub use self::{
-    answers::*, audits::*, claims::*, configuration::*, fair::*, gates::*, history::*, installation::*, keys::*, kinds::*,
-    leases::*, lists::*, news::*, operations::*, outlooks::*, pages::*, policies::*, recovery::*, resolutions::*,
-    settles::*, statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
+    answers::*, audits::*, claims::*, configuration::*, fair::*, gates::*, history::*, installation::*, keys::*,
+    kinds::*, leases::*, lists::*, news::*, operations::*, outlooks::*, pages::*, policies::*, recovery::*,
+    resolutions::*, settles::*, statistics::*, submissions::*, timeouts::*, webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},

@@ -72,7 +72,7 @@ begin
     from placed as p;
     if v_back.msg_ids is not null then
       perform tidegate_internal.put_back(p_queue, v_back.msg_ids, v_back.ids, v_back.visible);
-      perform tidegate_internal.refund_turns(p_queue, v_back.ids);
+      perform tidegate_internal.refund_turns(p_queue, v_back.msg_ids, v_back.ids, v_back.visible, p_now);
     end if;
     v_result.msg_ids := v_back.kept;
     v_result.ids := v_back.kept_ids;

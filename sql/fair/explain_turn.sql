@@ -1,5 +1,5 @@
--- explain_turn: How a waiting message of a fair queue stands: how many messages of its key wait before it, how many keys
--- take turns, and whether its own is paused.
+-- explain_turn: How a waiting message of a fair queue stands: how many messages of its key wait before it, how many
+-- keys take turns, and whether its own is paused.
 create or replace function tidegate_internal.explain_turn(
   p_queue text, p_msg_id bigint, p_now timestamptz, out before bigint, out keys bigint, out key_paused boolean
 )

@@ -188,7 +188,11 @@ const MUTANTS: [Mutant; 25] = [
     },
     Mutant {
         name: "an ended request that keeps its message",
-        changes: &[("end_requests", "as t where m.msg_id = t.msg_id", "as t where m.msg_id = t.msg_id and false")],
+        changes: &[(
+            "end_requests",
+            "delete_messages(v_queue, v_unlocked)",
+            "delete_messages(v_queue, v_unlocked[:0])",
+        )],
     },
     Mutant {
         name: "a retry against at_most_once",

@@ -43,7 +43,10 @@ async fn keys_are_served_by_their_weights() {
             order += &served(&mut session, batch).await;
         }
         let counts = shares(&order.replace(' ', "")[..80], "abc");
-        assert!(counts[0].abs_diff(10) <= 1 && counts[1].abs_diff(20) <= 1 && counts[2].abs_diff(50) <= 1, "{counts:?}");
+        assert!(
+            counts[0].abs_diff(10) <= 1 && counts[1].abs_diff(20) <= 1 && counts[2].abs_diff(50) <= 1,
+            "{counts:?}"
+        );
         sound(&database).await;
     }
 }
@@ -157,7 +160,7 @@ async fn operators_see_the_keys_of_a_queue() {
     let keys = "select name, weight, paused, waiting, held, share, oldest_age < interval '1 minute'
                 from tidegate.fair_keys('payf')";
     let seen = session.texts(keys).await;
-    assert_eq!(seen, ["a 1 f 2 1 0.2000 t", " 1 f 1 0 0.2000 t", "b 3 f 1 0 0.6000 t", "z 1 t 0 0 0 "]);
+    assert_eq!(seen, ["a 1 f 2 1 0.2000 t", " 1 f 1 0 0.2000 t", "b 3 f 1 0 0.6000 t", "z 1 t 0 0 0 t"]);
     let history = "select row_key, column_name, old_value, new_value from tidegate.config_change
                    where table_name = 'fair_key' and column_name = 'weight' order by id";
     assert_eq!(session.texts(history).await, ["payf.b weight  3", "payf.z weight  1"]);
@@ -167,10 +170,18 @@ async fn operators_see_the_keys_of_a_queue() {
 async fn settings_that_make_no_sense_are_refused_by_their_names() {
     let (database, _) = opened().await;
     for (call, code, said) in [
-        ("'payf', 'a', weight => 0", "TG007", "the weight of \"a\" in the queue \"payf\" is refused: 0 is not 1 to 1000"),
-        ("'payf', 'a', weight => 1001", "TG007", "the weight of \"a\" in the queue \"payf\" is refused: 1001 is not 1 to 1000"),
+        (
+            "'payf', 'a', weight => 0",
+            "TG007",
+            "the weight of \"a\" in the queue \"payf\" is refused: 0 is not 1 to 1000",
+        ),
+        (
+            "'payf', 'a', weight => 1001",
+            "TG007",
+            "the weight of \"a\" in the queue \"payf\" is refused: 1001 is not 1 to 1000",
+        ),
         ("'tx', 'a', weight => 2", "TG007", "queue \"tx\" is fifo: it has no turns"),
-        ("'nowhere', 'a', weight => 2", "TG005", "queue \"nowhere\" does not exist"),
+        ("'nowhere', 'a', weight => 2", "TG005", "there is no queue \"nowhere\""),
     ] {
         let refusal = database.refused(&format!("select tidegate.fair_key_set({call})")).await;
         assert_eq!((refusal.code.as_str(), refusal.message.as_str()), (code, said), "{call}");

@@ -16,13 +16,14 @@ async fn storm(mutant: Option<String>) -> Replay {
     // A panic does not.
     println!("seed {seed}");
     let time = Duration::from_secs(campaign(5, 60));
-    let replay = Storm { url: database.url.clone(), time, seed, ends: (Ends::Terminated, 3), mutant }.run().await.unwrap();
+    let replay =
+        Storm { url: database.url.clone(), time, seed, ends: (Ends::Terminated, 3), mutant }.run().await.unwrap();
     println!("{replay}");
     replay
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_claim_serves_whose_turn_it_is_and_nobody_waits_longer_than_its_bound() {
+async fn every_claim_serves_whose_turn_it_is_and_no_key_waits_longer_than_its_bound() {
     let replay = storm(None).await;
     assert!(replay.problems.is_empty(), "{replay}");
     assert!(replay.services > 200 && replay.broken > 0, "{replay}");

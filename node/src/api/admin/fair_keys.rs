@@ -8,7 +8,7 @@ use tidegate::internals::{error::StoreError, store::FairKey};
 use utoipa::ToSchema;
 
 use super::{
-    AdminStore, Answer, QueuePath,
+    AdminStore, Answer, GatePath, QueuePath,
     gates::{present, whole_if_present},
 };
 use crate::api::{

@@ -130,7 +130,7 @@ impl Replay {
         services
     }
 
-    /// Whoever waits after a claim comes after all that it has served, and nobody waits longer than its bound.
+    /// What waits after a claim comes after all that it has served, and no key waits longer than its bound.
     fn judge_claim(&mut self, services: Vec<(Place, Key)>, blocked: &Blocked) {
         self.claims += 1;
         self.services += services.len() as u64;
