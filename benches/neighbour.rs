@@ -117,23 +117,24 @@ async fn measure() {
 
     let client = Client::builder().no_proxy().build().unwrap();
     let until = Instant::now() + Duration::from_secs(2 * seconds);
-    let callers = |queue: &str| {
-        keys.iter().enumerate().map(|(submitter, key)| Caller {
+    let callers = |queue: &str| -> Vec<Caller> {
+        let of_key = |(submitter, key): (usize, &String)| Caller {
             client: client.clone(),
             url: format!("http://{}/v1/{queue}", node.address),
             key: key.clone(),
             submitter,
             until,
             downstream: downstream.clone(),
-        })
+        };
+        keys.iter().enumerate().map(of_key).collect()
     };
     for queue in QUEUES {
-        callers(queue).next().unwrap().bring(bulk).await;
+        callers(queue)[0].bring(bulk).await;
     }
     let worker = tokio::spawn(worker::run(bench.store.clone(), stages, options, stop.clone()));
     let mut running = JoinSet::new();
     for queue in QUEUES {
-        for caller in callers(queue).skip(1) {
+        for caller in callers(queue).into_iter().skip(1) {
             running.spawn(async move { (queue, caller.submit_for(Duration::from_secs(seconds)).await) });
         }
     }

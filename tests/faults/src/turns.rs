@@ -14,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -141,8 +140,9 @@ impl Storm {
         actors.join_all().await;
 
         let mut session = connect(&self.url).await?;
-        drain(&mut session).await.context("when everything was to end")?;
+        let drained = drain(&mut session).await;
         let mut replay = Replay::of(&mut session).await?;
+        replay.problems.extend(drained.err().map(|error| format!("{error:#}")));
         replay.broken = shared.broken.load(Ordering::Relaxed);
         replay.problems.append(&mut shared.problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         Ok(replay)
@@ -333,7 +333,8 @@ async fn settle(session: &mut PgConnection, leases: &[String], settlement: &str)
 /// Serves everything, and folds the whole journal.
 async fn drain(session: &mut PgConnection) -> anyhow::Result<()> {
     sqlx::query("update tidegate.claim set until = clock_timestamp(), lease_ms = 1").execute(&mut *session).await?;
-    for _ in 0..2000 {
+    let mut idle = 0;
+    while idle < 100 {
         let leases: Vec<String> =
             sqlx::query_scalar("select lease::text from tidegate.claim_tx('fair', 'w', 200, '1 hour')")
                 .fetch_all(&mut *session)
@@ -354,7 +355,8 @@ async fn drain(session: &mut PgConnection) -> anyhow::Result<()> {
         if left == 0 {
             return Ok(());
         }
+        idle += 1;
         sleep(Duration::from_millis(100)).await;
     }
-    anyhow::bail!("requests or rows of the journal are left after 200 seconds")
+    anyhow::bail!("requests or rows of the journal are left, and no claim finds them")
 }
