@@ -26,6 +26,10 @@ begin
   if (tidegate_internal.require_queue(fold_turns.queue)).fair_by is null then
     raise exception using errcode = 'TG007', message = format('queue "%s" is fifo: it has no turns', fold_turns.queue);
   end if;
+  -- Its storage may have been dropped.
+  if not exists (select from tidegate_internal.fair_queues() as q where q.name = fold_turns.queue) then
+    return false;
+  end if;
   begin
     perform set_config('lock_timeout', '100ms', true);
     perform tidegate_internal.rescan_turns(fold_turns.queue);

@@ -2,7 +2,7 @@
 -- with a digest of its content and grants.
 --
 -- Of the grants, those to everyone and to the group roles. The branches for queues are left out of bodies, and the
--- tables that come and go with the days.
+-- tables that come and go with the days or with fair queues.
 create or replace function tidegate_internal.schema_objects(p_schema text)
   returns table (object text, digest text) language sql stable
   set search_path = pg_catalog, pg_temp
@@ -49,6 +49,11 @@ as $$
       end
     from pg_class as c
     where c.relnamespace in (select o.oid from ours as o) and c.relkind in ('v', 'r', 'p') and not c.relispartition
+      and not exists (
+        select
+        from tidegate.queue as q
+        where q.fair_by is not null and c.relname in ('turn_' || q.name, 'arrival_' || q.name)
+      )
   )
   select
     d.object,

@@ -38,7 +38,9 @@ begin
       ['expire_responses', 'select more from tidegate.expire_responses()'],
       ['sweep_inbox', 'select tidegate.sweep_inbox(1000) = 1000'],
       ['rescan_queues', 'select tidegate.rescan_queue(name) < 0 from tidegate.queue order by name'],
-      ['fold_turns', 'select bool_or(tidegate.fold_turns(q.name)) from tidegate_internal.fair_queues() as q'],
+      ['fold_turns',
+       'select bool_or(tidegate.fold_turns(q.name))
+        from (select name from tidegate.queue where fair_by is not null order by name) as q'],
       ['quota_reconcile', 'select tidegate.quota_reconcile()'],
       ['gates_evaluate', 'select null from tidegate.gates_evaluate()'],
       ['breakers_evaluate', 'select null from tidegate.breakers_evaluate()'],

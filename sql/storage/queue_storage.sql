@@ -39,8 +39,8 @@ create or replace trigger queue_branches
 -- Files with triggers come after all functions, and those that lock requests against writers after this one.
 select tidegate_internal.build_queue_functions();
 
--- function queue_guard: Trigger on queue: its name, its stage and what it is fair by never change, and it is deleted with
--- its storage only when it is empty (TG005).
+-- function queue_guard: Trigger on queue: its name, its stage and what it is fair by never change, and it is deleted
+-- with its storage only when it is empty (TG005).
 --
 -- Rows keep the queue they are in, so a queue that holds any stays.
 create or replace function tidegate_internal.queue_guard()

@@ -121,10 +121,11 @@ fn the_monitoring_page_lists_every_figure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_is_there_and_no_other() {
     let database = TestDatabase::new().await;
-    // Calls, duplicates, a latency target, a breaker and an adaptive timeout to tell of.
+    // A fair queue, calls, duplicates, a latency target, a breaker and an adaptive timeout to tell of.
     database
         .execute(
-            "update tidegate.policy set breaker_error_rate = 0.5, timeout_mode = 'adaptive' where kind = 'direct';
+            "select tidegate.queue_add('fair', 'tx', fair_by => 'submitter');
+             update tidegate.policy set breaker_error_rate = 0.5, timeout_mode = 'adaptive' where kind = 'direct';
              update tidegate.kind set slo_p99_ms = 10000 where name = 'direct';
              insert into tidegate.timeout_estimator (
                kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,

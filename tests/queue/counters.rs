@@ -6,8 +6,9 @@ use crate::support::{TestDatabase, race::Session};
 async fn each_counter_of_each_queue_is_shown_with_its_meaning() {
     let database = TestDatabase::new().await;
     let mut session = Session::open(&database).await;
+    database.execute("select tidegate.queue_add('fair', 'tx', fair_by => 'kind')").await;
     let missing = "select q.name, c
-        from tidegate.queue as q cross join unnest(tidegate_internal.queue_counters() || 'last'::text) as c
+        from tidegate.queue as q cross join unnest(tidegate_internal.queue_counters(q.fair_by is not null) || 'last'::text) as c
         except
         select v.queue, v.counter from tidegate.counter_overview as v where v.meaning <> ''";
     assert_eq!(session.texts(missing).await.len(), 0);

@@ -19,6 +19,7 @@ type Nonsense = (&'static str, &'static [(&'static str, &'static str)]);
 async fn every_nonsense_is_refused_by_its_named_constraint() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
+    run(&mut session, "select tidegate.queue_add('fair', 'tx', fair_by => 'submitter')").await;
     let mut tried = Vec::new();
     for (table, changes) in
         [queues::QUEUES, kinds::KINDS, policies::POLICIES, settings::SETTINGS, webhooks::WEBHOOKS].concat()
@@ -41,7 +42,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
         "select conname::text from pg_constraint
          where contype = 'c' and conrelid in (
            select ('tidegate.' || name)::regclass
-           from unnest(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff', 'dedup',
+           from unnest(array['queue', 'fair_key', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff', 'dedup',
              'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery', 'timeout_estimator',
              'timeout_report']) as name
          )

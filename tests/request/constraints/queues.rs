@@ -11,8 +11,16 @@ pub(super) const QUEUES: &[Nonsense] = &[
             ("set per_seconds = 'NaN' where name = 'tx'", "queue_per_seconds_is_zero_to_a_million"),
             ("set burst = 0", "queue_burst_is_at_least_one"),
             ("set max_concurrency = -1 where name = 'readiness'", "queue_max_concurrency_is_not_negative"),
+            ("insert (name, stage, fair_by) values ('x', 'tx', 'payload')", "queue_fair_by_is_submitter_or_kind"),
             ("set per_seconds = 1 where name = 'readiness'", "queue_readiness_is_limited_by_concurrency"),
             ("set max_concurrency = 1 where name = 'tx'", "queue_tx_is_limited_by_rate"),
+        ],
+    ),
+    (
+        "fair_key",
+        &[
+            ("insert (queue, name, weight) values ('fair', 'ann', 0)", "fair_key_weight_is_1_to_1000"),
+            ("insert (queue, name, weight) values ('fair', 'ann', 1001)", "fair_key_weight_is_1_to_1000"),
         ],
     ),
     (

@@ -30,7 +30,7 @@ pub(super) struct FairKeyList {
     get,
     path = "/v1/admin/queues/{queue}/keys",
     params(QueuePath),
-    responses((status = 200, description = "The keys", body = FairKeyList), Refusals<(Call, OfQueue)>),
+    responses((status = 200, description = "The keys", body = FairKeyList), Refusals<(Call, OfQueue, Changing)>),
 )]
 pub(super) async fn keys(State(api): State<Arc<Api>>, path: QueuePath) -> Answer<FairKeyList> {
     match api.store.fair_keys(&path.queue, 1000).await {
