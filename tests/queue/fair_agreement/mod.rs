@@ -23,7 +23,7 @@ use crate::support::{
 use self::model::{Instant, Key, Model, Number};
 
 /// The seed of a sequence that finds the mutants in this many steps.
-const TELLING: u64 = 6;
+const TELLING: u64 = 15;
 const STEPS: u32 = 100;
 /// How many submitters there are.
 const KEYS: u32 = 40;
