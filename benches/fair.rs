@@ -73,7 +73,9 @@ async fn make_queues(bench: &Bench, session: &mut PgConnection, waiting: usize, 
             session.execute(submit(queue, keys, 1000).as_str()).await.unwrap();
         }
     }
-    sqlx::raw_sql("call tidegate.maintain(); vacuum analyze").execute(&bench.pool).await.unwrap();
+    for sql in ["call tidegate.maintain()", "vacuum analyze"] {
+        sqlx::raw_sql(sql).execute(&bench.pool).await.unwrap();
+    }
 }
 
 /// So many submissions of random submitters.
