@@ -273,6 +273,8 @@ bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, E
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front
+	cargo bench --bench fair
+	cargo bench --bench neighbour
 	cargo bench --bench eta_quality
 	cargo bench --bench adaptive_timeout
 	cargo bench --bench gates

@@ -234,13 +234,13 @@ fn report(queue: &str, who: &str, outcomes: &[&Outcome]) {
     // What has no result in time took longer than all that have.
     took.resize(outcomes.len(), f64::INFINITY);
     println!(
-        "{queue:<6} {who:<24} {:>8} {:>8} {:>7.1} {:>7.1} {:>14.2} {:>16.1}",
+        "{queue:<6} {who:<24} {:>8} {:>8} {:>7.1} {:>7.1} {:>14.2} {:>16}",
         outcomes.len(),
         done.len(),
         quantile(&mut took, 0.5),
         quantile(&mut took, 0.99),
         f64::from(polls) / outcomes.len() as f64,
-        quantile(&mut late, 0.99)
+        if late.is_empty() { "-".to_owned() } else { format!("{:.1}", quantile(&mut late, 0.99)) }
     );
 }
 

@@ -1,22 +1,21 @@
 -- entry_turns: How many messages of a fair queue would be served before messages of these keys that are about to be
 -- sent, in their order.
 --
--- Exact while few keys take turns and little is in the journal. Else a bound: between two messages of a key of weight 1
--- as many of each other key are served as its weight is, and no more than there are in the queue. A submission is not
--- to wait until all turns are read.
+-- Exact while few keys take turns and little is in the journal. Else by how many services made a round lately, in which
+-- a key of weight 1 has one; no more than there are in the queue. A submission is not to wait until all turns are read.
 create or replace function tidegate_internal.entry_turns(p_queue text, p_keys bigint[], p_now timestamptz)
   returns bigint[] language plpgsql as $$
 declare
   v_few    constant integer := 64;
-  v_most   constant integer := 10000;
-  v_fresh  constant integer := 1000;
+  v_most   constant integer := 1000;
+  v_fresh  constant integer := 250;
   v_tag    bigint;
   v_no     bigint;
   v_due    timestamptz;
   v_folded timestamptz;
   v_turns  bigint;
-  v_weight numeric;
   v_rows   bigint;
+  v_round  float8;
   v_depth  bigint;
 begin
   case p_queue
@@ -24,14 +23,16 @@ begin
     when 'QUEUE' then
       v_tag := coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0);
       v_no := coalesce(pg_sequence_last_value('tidegate.ready_no_QUEUE'), 0);
-      select count(*), sum(720720.0 / t.cost) into v_turns, v_weight
-      from (
-        select t.cost
-        from tidegate.turn_QUEUE as t
-        where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
-        order by t.tag, t.no
-        limit v_most
-      ) as t;
+      v_turns := (
+        select count(*)
+        from (
+          select
+          from tidegate.turn_QUEUE as t
+          where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
+          order by t.tag, t.no
+          limit v_few + 1
+        ) as t
+      );
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_watermark_QUEUE'), 0) / 1000000.0);
       v_folded := to_timestamp(coalesce(pg_sequence_last_value('tidegate.folded_QUEUE'), 0) / 1000000.0);
       v_rows := (
@@ -48,11 +49,25 @@ begin
       );
       if v_turns > v_few or v_rows >= v_fresh then
         v_depth := (select k.last - k.dead from tidegate_internal.queue_numbers(p_queue) as k);
+        v_round := (
+          select p.per_round from tidegate.queue_pace as p
+          where p.queue = p_queue and p.observed_at > p_now - interval '10 seconds'
+        );
+        if v_round is null then
+          select case when count(*) < v_most then coalesce(sum(720720 / t.cost::float8), 0) end into v_round
+          from (
+            select t.cost
+            from tidegate.turn_QUEUE as t
+            where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null
+            order by t.tag, t.no
+            limit v_most
+          ) as t;
+        end if;
         return array(
           select least(
             v_depth + e.nth - 1,
             case when s.paused is not true
-              then ceil((e.place + coalesce(t.waiting, 0)) * coalesce(v_weight, 0) / coalesce(s.weight, 1)) end
+              then ceil((e.place + coalesce(t.waiting, 0)) * v_round / coalesce(s.weight, 1)) end
           )::bigint
           from (
             select a.key, a.nth, row_number() over (partition by a.key order by a.nth) as place

@@ -35,12 +35,13 @@ begin
       insert into tidegate.arrival_QUEUE (at, key, first, n, urgent)
       select
         v_at, s.key, s.first, s.n,
-        p_visible > '-infinity' or not exists (
-          -- No condition for the index of ready turns: it would be read as a whole.
-          select
+        p_visible > '-infinity' or (
+          -- No condition for the index of ready turns, and no `exists`: the turns would be read as a whole.
+          select true
           from tidegate.turn_QUEUE as t
           where t.key = s.key and t.tag >= v_tag and coalesce(t.idle_at is null, false)
-        )
+          limit 1
+        ) is not true
       from (
         select e.fair_key as key, min(e.msg_id) as first, count(*)::integer as n from sent as e group by e.fair_key
       ) as s;

@@ -78,7 +78,7 @@ async fn a_submission_reads_a_part_of_a_long_journal() {
     database.execute(&empty_rows("payf", 20_000, true)).await;
     database.execute(&empty_rows("payf", 20_000, false)).await;
     let reads = session.reads("arrival_payf", submit).await;
-    assert!(reads.rows_by_index <= 2100 && reads.scans == 0, "{reads:?}");
+    assert!(reads.rows_by_index <= 600 && reads.scans == 0, "{reads:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
