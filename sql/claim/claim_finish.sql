@@ -63,9 +63,8 @@ begin
       where c.queue = p_queue and c.until > tidegate_internal.lease_watermark(p_queue) and c.until <= mark.until
     );
   end if;
-  -- Requests of a lease that ran out were no messages, and a fair queue has no watermark. The steps are those of
-  -- `raise_watermarks`.
-  if p_taken.mark is not null and p_taken.reaped is not true and (
+  -- Requests of a lease that ran out were no messages. The steps are those of `raise_watermarks`.
+  if p_taken.reaped is not true and (
     p_taken.ids is null or p_limits.kinds is not null or p_taken.first - p_taken.mark > 4000
     or least(p_taken.due_to, p_limits.now - interval '100 milliseconds') - p_taken.due_from
       > interval '200 milliseconds'

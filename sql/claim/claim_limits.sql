@@ -33,7 +33,7 @@ begin
         else greatest(p_batch, 0)
       end,
       q.per_seconds, q.burst, q.max_concurrency,
-      q.fair_by is not null and q.paused_kinds <> '{}'
+      q.paused_kinds <> '{}' and q.fair_by is not null
         or exists (select from tidegate.breaker as b where b.stage = p_stage and b.state <> 'closed'),
       -- All kinds of the queue are no restriction: then `take_messages` reads no request for its kind.
       case

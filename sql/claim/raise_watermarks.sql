@@ -36,7 +36,8 @@ begin
   ) then
     perform tidegate_internal.watermark_advance(p_queue, coalesce(p_taken.first, v_next), p_limits.kinds);
   end if;
-  if v_next - p_taken.mark <= v_step then
+  -- A claim of a fair queue has no mark.
+  if v_next - p_taken.mark > v_step is not true then
     return;
   end if;
   case p_queue

@@ -40,7 +40,7 @@ begin
       ))[1]
     end;
     v_eta := (tidegate_internal.submit_etas(
-      v_kind, v_queue, array[queue_position], array[tidegate_internal.uuid_v7(v_now)], null,
+      v_kind, v_queue, queue_position, null, array[tidegate_internal.uuid_v7(v_now)], null,
       tidegate_internal.eta_inputs(
         v_kind, v_queue,
         case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end::tidegate.request_status, 1

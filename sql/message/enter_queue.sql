@@ -7,11 +7,12 @@
 -- refreshes it when the numbers run out (see `queue_room`). Numbers without a message are void: dead at the end of the
 -- transaction.
 --
--- Returns the numbers, how many messages wait before each, and `fills`: whether they may have brought the depth to the
--- mark. `p_kind` and `p_submitters` say whose turns they take in a fair queue.
+-- Returns the numbers, how many messages wait before the first, and `fills`: whether they may have brought the depth to
+-- the mark. In a fair queue `positions` has how many wait before each; `p_kind` and `p_submitters` say whose turns they
+-- take.
 create or replace function tidegate_internal.enter_queue(
   p_queue text, p_ids uuid[], p_high_water bigint, p_visible timestamptz, p_kind text, p_submitters text[],
-  out numbers bigint[], out positions bigint[], out fills boolean
+  out numbers bigint[], out waiting bigint, out positions bigint[], out fills boolean
 )
   language plpgsql as $$
 declare
@@ -19,7 +20,6 @@ declare
   v_to      constant bigint := v_numbers.dead + p_high_water;
   v_count   constant integer := cardinality(p_ids);
   v_keys    bigint[];
-  v_waiting bigint;
 begin
   if v_numbers.last + v_count > v_to then
     return;
@@ -31,10 +31,10 @@ begin
     where q.name = p_queue and q.fair_by is not null and s.place <= v_count
   );
   if v_keys is null then
-    v_waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
-    positions := array(select generate_series(v_waiting, v_waiting + v_count - 1));
+    waiting := tidegate_internal.entry_position(p_queue, v_numbers.last, tidegate.clock());
   else
     positions := tidegate_internal.entry_turns(p_queue, v_keys, tidegate.clock());
+    waiting := positions[1];
   end if;
   perform tidegate_internal.register_draw(p_queue, v_count, v_numbers.last);
   numbers := array(

@@ -2,12 +2,13 @@
 -- refused.
 --
 -- `p_ids` are the requests found or made, null where there is none, and `p_own` the ids that new ones would have had.
--- `p_new` are the new ones; as many as `p_etas` has were let in, and `p_positions` are theirs. The others are refused,
--- with a Retry-After of `p_wait` seconds. A replay gets its position as a poll would, except in a group (`p_each`): see
--- `submit_group`. Every replay is returned, and so counted, here.
+-- `p_new` are the new ones; as many as `p_etas` has were let in, and `p_waiting` messages wait before the first of
+-- these, in a fair queue `p_positions` before each. The others are refused, with a Retry-After of `p_wait` seconds. A
+-- replay gets its position as a poll would, except in a group (`p_each`): see `submit_group`. Every replay is returned,
+-- and so counted, here.
 create or replace function tidegate_internal.submit_answers(
   p_kind text, p_ids uuid[], p_own uuid[], p_each boolean, p_new uuid[] default null,
-  p_etas tidegate.retry_after[] default null, p_positions bigint[] default null,
+  p_etas tidegate.retry_after[] default null, p_waiting bigint default null, p_positions bigint[] default null,
   p_wait integer default null
 )
   returns table (
@@ -33,8 +34,10 @@ begin
             null::bigint as p90_ms
           from unnest(p_ids, p_own) with ordinality as u(id, own, place)
           union all
-          select n.id, null, null, n.queue_position, n.seconds, n.p50_ms, n.p90_ms
-          from unnest(p_new, p_etas, p_positions) as n(id, seconds, p50_ms, p90_ms, queue_position)
+          select
+            n.id, null, null, coalesce(n.queue_position, p_waiting + n.number - 1), n.seconds, n.p50_ms, n.p90_ms
+          from unnest(p_new, p_etas, p_positions) with ordinality
+            as n(id, seconds, p50_ms, p90_ms, queue_position, number)
           union all
           select o.id, null, null, o.queue_position, o.retry_after_seconds, o.eta_p50_ms, o.eta_p90_ms
           from tidegate.request_outlooks(array(

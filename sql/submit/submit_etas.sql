@@ -1,9 +1,9 @@
 -- submit_etas: The Retry-After and ETAs of requests that are being submitted, in their order.
 --
--- `p_positions`: how many messages wait before each. Observed ETAs cost as much as a poll each, so of many only some
--- are computed; those between are later by the time that they wait longer.
+-- `p_waiting` messages wait before the first of them; in a fair queue `p_positions` before each. Observed ETAs cost as
+-- much as a poll each, so of many only some are computed; those between are later by the time that they wait longer.
 create or replace function tidegate_internal.submit_etas(
-  p_kind tidegate.kind, p_queue text, p_positions bigint[], p_ids uuid[], p_visible_in interval,
+  p_kind tidegate.kind, p_queue text, p_waiting bigint, p_positions bigint[], p_ids uuid[], p_visible_in interval,
   p_terms tidegate.eta_terms, p_now timestamptz
 )
   returns tidegate.retry_after[] language plpgsql stable as $$
@@ -30,7 +30,8 @@ begin
       select first, e.*
       from generate_series(0, v_count - 1, v_step) as first
       cross join lateral tidegate_internal.observed_eta(
-        p_kind, v_place, p_positions[first + 1], p_queue, p_visible_in, null, interval '0', p_terms, p_now
+        p_kind, v_place, coalesce(p_positions[first + 1], p_waiting + first), p_queue, p_visible_in, null, interval '0',
+        p_terms, p_now
       ) as e
       where e.seconds is not null
     ) as made
@@ -51,8 +52,8 @@ begin
     );
     v_etas := array(
       select row(
-        tidegate.bounded_seconds(v_line.first + v_line.each * p_positions[place + 1], v_line.below, v_least,
-          p_terms.max_seconds),
+        tidegate.bounded_seconds(v_line.first + v_line.each * coalesce(p_positions[place + 1], p_waiting + place),
+          v_line.below, v_least, p_terms.max_seconds),
         null, null
       )::tidegate.retry_after
       from generate_series(0, v_count - 1) as place

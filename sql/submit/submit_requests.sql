@@ -60,6 +60,7 @@ declare
   v_enters       integer;
   v_room         record;
   v_entered      record;
+  v_waiting      bigint;
   v_positions    bigint[];
   v_wait         integer;
   v_now          timestamptz := tidegate.clock();
@@ -203,9 +204,11 @@ begin
   end loop;
 
   if v_enters > 0 then
+    v_waiting := v_entered.waiting;
     v_positions := v_entered.positions;
     v_etas := tidegate_internal.submit_etas(
-      v_kind, v_queue, v_positions, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
+      v_kind, v_queue, v_waiting, v_positions, v_new[:v_enters],
+      case when p_not_before > v_now then p_not_before - v_now end,
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
     perform tidegate_internal.store_requests(
@@ -219,7 +222,7 @@ begin
       cross join unnest(v_new[:v_enters]) as n(id)
       where g.kind = p_kind or g.submitter = v_submitter;
     end if;
-    if v_positions[1] = 0 then
+    if v_waiting = 0 then
       perform pg_notify('tidegate_queue', v_queue);
     end if;
     if p_admission = 'accepted' or v_entered.fills or v_terms.is_soft then
@@ -237,8 +240,11 @@ begin
 
   if v_enters = v_count then
     return query
-      select s.id, 'accepted', v_status, v_queue, s.queue_position, s.seconds, s.p50_ms, s.p90_ms
-      from unnest(v_ids, v_etas, v_positions) with ordinality as s(id, seconds, p50_ms, p90_ms, queue_position, place)
+      select
+        s.id, 'accepted', v_status, v_queue, coalesce(s.queue_position, v_waiting + s.place - 1), s.seconds,
+        s.p50_ms, s.p90_ms
+      from unnest(v_ids, v_etas, v_positions) with ordinality
+        as s(id, seconds, p50_ms, p90_ms, queue_position, place)
       order by s.place;
     return;
   end if;
@@ -253,7 +259,9 @@ begin
     v_wait := tidegate_internal.gate_wait(v_kind, v_submitter, case when p_each then 1 else v_fresh end);
   end if;
   return query
-    select * from tidegate_internal.submit_answers(p_kind, v_ids, v_own, p_each, v_new, v_etas, v_positions, v_wait);
+    select * from tidegate_internal.submit_answers(
+      p_kind, v_ids, v_own, p_each, v_new, v_etas, v_waiting, v_positions, v_wait
+    );
 end;
 $$;
 select tidegate_internal.plan_along_indexes('submit_requests', 'sort');
