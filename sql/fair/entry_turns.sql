@@ -66,19 +66,20 @@ begin
         return array(
           select least(
             v_depth + e.nth - 1,
-            case when s.paused is not true
-              then ceil((e.place + coalesce(t.waiting, 0)) * v_round / coalesce(s.weight, 1)) end
+            case when s.paused is not true and v_round is not null
+              then greatest(t.before, ceil((1 + t.before) * v_round / coalesce(s.weight, 1))) end
           )::bigint
           from (
             select a.key, a.nth, row_number() over (partition by a.key order by a.nth) as place
             from unnest(p_keys) with ordinality as a(key, nth)
           ) as e
           left join tidegate.fair_key as s on s.queue = p_queue and s.key = e.key
-          left join lateral (
-            select t.waiting
+          cross join lateral (
+            -- Before a fold a turn may count too few.
+            select e.place - 1 + greatest(0, coalesce(sum(t.waiting), 0)) as before
             from tidegate.turn_QUEUE as t
             where t.key = e.key and t.tag >= v_tag and coalesce(t.idle_at is null, false)
-          ) as t on true
+          ) as t
           order by e.nth
         );
       end if;

@@ -6,6 +6,6 @@ create or replace function tidegate_internal.fair_key(p_fair_by text, p_submitte
 return (
   case p_fair_by
     when 'kind' then hashtextextended(p_kind, 0)
-    else coalesce(hashtextextended(p_submitter, 0), 0)
+    else coalesce(hashtextextended(nullif(p_submitter, ''), 0), 0)
   end
 );

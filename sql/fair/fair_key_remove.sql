@@ -13,6 +13,7 @@ begin
     raise exception using errcode = 'TG007',
       message = format('queue "%s" is fifo: it has no turns', fair_key_remove.queue);
   end if;
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(fair_key_remove.queue, 'turns'));
   delete from tidegate.fair_key as k
   where k.queue = fair_key_remove.queue and k.name = coalesce(fair_key_remove.name, '');
   v_found := found;

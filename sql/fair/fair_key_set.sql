@@ -16,6 +16,9 @@ declare
   v_constraint   text;
   v_changed      boolean;
 begin
+  -- Before the row: two settings of two transactions would be a deadlock.
+  perform tidegate_internal.key_of_name(fair_key_set.queue, v_name);
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(fair_key_set.queue, 'turns'));
   begin
     insert into tidegate.fair_key as k (queue, name, weight, paused)
     values (

@@ -12,6 +12,7 @@ create or replace function tidegate_internal.fold_arrivals(
   returns integer language plpgsql as $$
 declare
   v_time   constant bigint := tidegate_internal.virtual_time(p_queue);
+  v_far    constant bigint := tidegate_internal.paused_tags();
   v_folded record;
   v_from   timestamptz;
   v_mark   regclass;
@@ -77,7 +78,12 @@ begin
         set
           waiting = t.waiting + k.n,
           head = case when k.no is null then least(t.head, k.head) else k.head end,
-          tag = case when k.no is null then t.tag else greatest(t.tag, v_time) end,
+          cost = k.cost,
+          tag = case
+            when k.no is not null then greatest(t.tag, v_time)
+            when k.is_paused and t.tag < v_far then t.tag + v_far
+            else t.tag
+          end,
           no = coalesce(k.no, t.no),
           idle_at = case when k.no is null then t.idle_at end
         from numbered as k
@@ -85,7 +91,7 @@ begin
       ), made as (
         insert into tidegate.turn_QUEUE (key, tag, no, cost, head, waiting, idle_at)
         select
-          k.key, v_time + case when k.is_paused then tidegate_internal.paused_tags() else 0 end, coalesce(k.no, 0),
+          k.key, v_time + case when k.is_paused then v_far else 0 end, coalesce(k.no, 0),
           k.cost, k.head, k.n, case when k.is_paused then tidegate.clock() end
         from numbered as k
         where k.tid is null and k.head is not null

@@ -12,8 +12,9 @@ create or replace function tidegate.fold_turns(queue text)
 declare
   v_timeout constant text := current_setting('lock_timeout');
   -- After a claim in this transaction, which may roll back, marks stay.
-  v_marks   constant boolean := current_setting('tidegate.turned_' || fold_turns.queue, true)
-    is distinct from pg_current_xact_id_if_assigned()::text;
+  v_marks   constant boolean := (
+    current_setting('tidegate.turned_' || fold_turns.queue, true) = pg_current_xact_id_if_assigned()::text
+  ) is not true;
   v_urgent  integer;
   v_quiet   integer;
   v_time    bigint;
@@ -59,7 +60,7 @@ begin
           select f.ctid
           from tidegate.turn_QUEUE as f
           -- A paused turn lies beyond.
-          where f.idle_at is not null and f.tag >= v_from and f.tag <= v_time
+          where f.idle_at is not null and f.tag >= v_from and f.tag <= case when v_marks then v_time else v_tag end
           order by f.tag
           limit 2000
         ))
@@ -70,7 +71,7 @@ begin
       )
       select count(*)::integer as turns, min(g.tag) as first into v_gone from gone as g;
       -- No further than to what this transaction has deleted, which may roll back.
-      if coalesce(v_gone.first, v_time) > v_from then
+      if v_marks and coalesce(v_gone.first, v_time) > v_from then
         perform setval('tidegate.forgotten_QUEUE', coalesce(v_gone.first, v_time));
       end if;
     -- end of each queue

@@ -22,6 +22,8 @@ begin
       from (select q.fair_key, q.msg_id, greatest(q.vt, v_now) as at from pgmq.q_QUEUE as q) as m
       group by m.fair_key, m.at;
       perform setval('tidegate.ready_no_QUEUE', 0);
+      -- No tag is remembered, so virtual time falls to the mark.
+      perform setval('tidegate.forgotten_QUEUE', coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0));
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;

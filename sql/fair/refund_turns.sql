@@ -28,11 +28,18 @@ begin
         cross join (select f.fair_by from tidegate.queue as f where f.name = p_queue) as q
         group by 1
       ) as k
-      where t.key = k.key and t.tag >= v_tag and t.tag < tidegate_internal.paused_tags();
+      cross join lateral (
+        select u.ctid as tid
+        from tidegate.turn_QUEUE as u
+        where u.key = k.key and u.tag >= v_tag and u.tag < tidegate_internal.paused_tags()
+        order by u.tag desc
+        limit 1
+      ) as own
+      where t.ctid = own.tid;
     -- end of each queue
     -- Other queues charge nothing.
     else null;
   end case;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('refund_turns');
+select tidegate_internal.plan_along_indexes('refund_turns', 'sort');

@@ -70,7 +70,11 @@ begin
         update tidegate.arrival_QUEUE as a
         set at = v_now
         where a.at > v_now and exists (
-          select from pgmq.q_QUEUE as q where q.msg_id = a.first and q.vt = '-infinity'
+          select
+          from pgmq.q_QUEUE as q
+          where (q.fair_key, q.msg_id) >= (a.key, a.first) and q.fair_key <= a.key and q.vt = '-infinity'
+        ) and not exists (
+          select from pgmq.q_QUEUE as q where q.msg_id = a.first and q.vt > v_now
         );
       end if;
     -- end of each queue

@@ -51,7 +51,8 @@ begin
           left join pgmq.q_QUEUE as q on q.msg_id = e.msg_id
         ), of_key as materialized (
           select
-            a.key, coalesce(k.tag, i.tag, v_time) as tag, coalesce(k.no, 9223372036854775807) as no,
+            a.key, coalesce(k.no, 9223372036854775807) as no,
+            coalesce(k.tag, i.tag, v_time + case when s.paused then tidegate_internal.paused_tags() else 0 end) as tag,
             720720 / coalesce(s.weight, 1) as cost, coalesce(k.n, i.waiting, 0) as n, m.first, m.last,
             s.paused is true as is_paused
           from (select o.key, max(o.msg_id) as last from asked as o where not o.is_all group by o.key) as a

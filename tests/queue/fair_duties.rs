@@ -82,6 +82,40 @@ async fn a_submission_reads_a_part_of_a_long_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_position_among_many_keys_is_none_below_zero_whatever_is_not_folded_yet() {
+    let database = fair_queue("submitter").await;
+    let mut session = Session::open(&database).await;
+    let many = "select count(*) from tidegate.submit_group('pay', array_fill('1'::jsonb, array[140]),
+                  submitters => array(select 'k' || n / 2 from generate_series(0, 139) as n))";
+    assert_eq!(session.text(many).await, "140");
+    assert_eq!(served(&mut session, 1).await, "1");
+    session
+        .execute(
+            "update tidegate.turn_payf set waiting = -5 where key = tidegate_internal.fair_key('submitter', 'k7', '')",
+        )
+        .await;
+    let submit = "select queue_position from tidegate.submit_group('pay', '{1,1,1}', submitters => '{k7,k7,k9}')";
+    let positions = session.texts(submit).await;
+    let positions: Vec<i64> = positions.iter().map(|position| position.parse().unwrap()).collect();
+    assert!(positions[0] > 0 && positions[1] > positions[0] && positions[2] <= 142, "{positions:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_never_claims_raises_the_marks_that_it_folds_up_to() {
+    let database = fair_queue("submitter").await;
+    let mut session = Session::open(&database).await;
+    submit_names(&mut session, "pay", "a1 b1").await;
+    database.execute("call tidegate.maintain()").await;
+    for mark in ["due_watermark", "folded"] {
+        let behind = format!(
+            "select extract(epoch from clock_timestamp()) - value / 1000000.0 < 60
+             from tidegate.counter_overview where queue = 'payf' and counter = '{mark}'"
+        );
+        assert_eq!(session.text(&behind).await, "t", "{mark}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_arrived_before_the_clock_was_set_back_is_served_after_a_fold() {
     let database = fair_queue("submitter").await;
     let mut session = Session::open(&database).await;

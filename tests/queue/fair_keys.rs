@@ -105,6 +105,56 @@ async fn a_pause_in_a_transaction_that_rolls_back_leaves_the_key_where_it_was() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pause_of_the_only_key_that_waits_sets_virtual_time_back_for_no_other() {
+    let (database, mut session) = opened().await;
+    submit_names(&mut session, "pay", &names("a", 30)).await;
+    served(&mut session, 20).await;
+    set(&mut session, "a", "paused => true").await;
+    submit_names(&mut session, "pay", &names("b", 30)).await;
+    assert_eq!(served(&mut session, 1).await, "b");
+    set(&mut session, "a", "paused => false").await;
+    assert_eq!(shares(&served(&mut session, 8).await, "ab"), [4, 4]);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_paused_together_lose_nothing_of_what_they_get_meanwhile() {
+    let (database, mut session) = opened().await;
+    submit_names(&mut session, "pay", &format!("b1 {}", names("a", 30))).await;
+    served(&mut session, 12).await;
+    // By hand, and a row that moves to another name.
+    session
+        .execute("insert into tidegate.fair_key (queue, name, paused) values ('payf', 'b', true), ('payf', 'a', true)")
+        .await;
+    submit_names(&mut session, "pay", "b2").await;
+    for _ in 0..3 {
+        session.execute(FOLD).await;
+    }
+    assert_eq!(served(&mut session, 9).await, "");
+    sound(&database).await;
+    session.execute("update tidegate.fair_key set name = 'c' where name = 'b'").await;
+    assert_eq!(served(&mut session, 9).await, "b2");
+    session.execute("delete from tidegate.fair_key").await;
+    assert_eq!(shares(&served(&mut session, 4).await, "ab"), [4, 0]);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_settings_in_two_orders_wait_for_each_other_without_a_deadlock() {
+    let (database, mut first) = opened().await;
+    database.find_deadlocks_soon().await;
+    first.execute("begin").await;
+    set(&mut first, "a", "weight => 2").await;
+    let second = Session::open(&database).await.start("select tidegate.fair_key_set('payf', 'b', weight => 3)");
+    second.until_blocked_by(&database, &first).await;
+    set(&mut first, "b", "weight => 4").await;
+    first.commit().await;
+    assert_eq!(second.finish().await.1, ["t"]);
+    let weights = "select name, weight from tidegate.fair_key order by name";
+    assert_eq!(first.texts(weights).await, ["a 2", "b 3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_key_waits_for_a_claim_that_is_open() {
     let (database, mut session) = opened().await;
     submit_names(&mut session, "pay", "a1 a2 b1").await;
@@ -147,6 +197,11 @@ async fn positions_follow_weights_and_a_paused_key_stands_behind_all_others() {
                   select r.id from tidegate.request as r where r.submitter = 'c'))";
     let longest = session.text("select coalesce(s.max_seconds, 300) from tidegate.setting as s").await;
     assert_eq!(session.text(poll).await, format!("0 {longest}"));
+    // Before a fold, too: behind what waits.
+    submit_names(&mut session, "pay", "a3 a4").await;
+    set(&mut session, "d", "paused => true").await;
+    let submit = "select queue_position from tidegate.submit_group('pay', '{1}', submitters => '{d}')";
+    assert_eq!(session.text(submit).await, "2");
     sound(&database).await;
 }
 

@@ -22,8 +22,8 @@ const MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "a key that comes back before its own tag",
         function: "fold_arrivals",
-        from: "else greatest(t.tag, v_time) end",
-        to: "else v_time end",
+        from: "then greatest(t.tag, v_time)",
+        to: "then v_time",
     },
     Mutant {
         name: "a new key that catches up with all others",
@@ -76,8 +76,8 @@ const MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "a tag that is forgotten too early",
         function: "fold_turns",
-        from: "f.tag <= v_time",
-        to: "f.tag <= v_time + 3 * 720720",
+        from: "when v_marks then v_time else",
+        to: "when v_marks then v_time + 3 * 720720 else",
     },
     Mutant {
         name: "a position that leaves out an equal tag",
