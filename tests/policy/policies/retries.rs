@@ -98,6 +98,8 @@ async fn a_code_that_is_excluded_is_not_sent_again_though_its_class_is_listed() 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
+    // What is left of a deadline is told by the second.
+    database.stop_clock().await;
     database.execute("update tidegate.policy set base_ms = 7000, factor = 1, jitter_ms = 0").await;
     let busy = r#"{"code": "http_503", "message": "busy"}"#;
     for (wish, becomes) in [
