@@ -1,6 +1,9 @@
 -- move_passed: Moves keys that a claim has passed up to the virtual time of the others: a message that is locked must
 -- not hold virtual time back for keys that become active then. The caller holds the lock `turns`.
-create or replace function tidegate_internal.move_passed(p_queue text, p_keys bigint[])
+--
+-- If all keys that wait were passed, that is the largest tag that the claim has served (`p_served_to`): some of them
+-- may have been served before they were passed.
+create or replace function tidegate_internal.move_passed(p_queue text, p_keys bigint[], p_served_to bigint)
   returns void language plpgsql as $$
 declare
   v_tag  bigint;
@@ -23,13 +26,13 @@ begin
           order by t.tag, t.no
           limit 1
         ),
-        (
+        greatest(p_served_to, (
           select t.tag
           from tidegate.turn_QUEUE as t
           where t.idle_at is not null and t.tag >= v_tag and t.tag < tidegate_internal.paused_tags()
           order by t.tag desc
           limit 1
-        )
+        ))
       );
       update tidegate.turn_QUEUE as t
       set tag = v_time, no = nextval('tidegate.last_turn_QUEUE')

@@ -8,11 +8,12 @@
 -- A message that another session has locked counts as absent (`locked`, with its key in `locked_keys`): its key goes on
 -- behind it, and its head stays there. A key that has nothing else is passed in this claim (`passed`): neither idle nor
 -- charged. A key that has nothing ends when the claim comes to its turn. The parameters name those of earlier passes,
--- and the results all. `ended` keys had nothing left.
+-- and the results all. `ended` keys had nothing left;
+-- `served_to` is the largest tag that was served.
 create or replace function tidegate_internal.serve_turns(
   p_queue text, p_limit integer, p_turns integer, p_now timestamptz,
   inout locked bigint[], inout locked_keys bigint[], inout passed bigint[],
-  out msg_ids bigint[], out requests text[], out ended bigint
+  out msg_ids bigint[], out requests text[], out ended bigint, out served_to bigint
 )
   language plpgsql as $$
 declare
@@ -26,8 +27,7 @@ begin
       v_tag := coalesce(pg_sequence_last_value('tidegate.ready_tag_QUEUE'), 0);
       v_no := coalesce(pg_sequence_last_value('tidegate.ready_no_QUEUE'), 0);
       with turn as materialized (
-        select
-          t.ctid as tid, t.key, t.tag, t.no, t.cost, t.head, row_number() over (order by t.tag, t.no) as place
+        select t.ctid as tid, t.key, t.tag, t.no, t.cost, t.head, row_number() over (order by t.tag, t.no) as place
         from tidegate.turn_QUEUE as t
         where (t.tag, t.no) >= (v_tag, v_no) and t.idle_at is null and t.key <> all(passed)
         order by t.tag, t.no
@@ -94,10 +94,9 @@ begin
       ), of_key as materialized (
         select
           o.tid, o.key, count(*) filter (where o.is_taken) as n, max(o.msg_id) filter (where o.is_taken) as last,
-          least(
-            min(o.msg_id) filter (where not o.is_taken),
-            (select min(l.msg_id) from unnest(locked, locked_keys) as l(msg_id, key) where l.key = o.key)
-          ) as next,
+          least(min(o.msg_id) filter (where not o.is_taken), (
+            select min(l.msg_id) from unnest(locked, locked_keys) as l(msg_id, key) where l.key = o.key
+          )) as next,
           count(o.msg_id) = 0 as is_empty, bool_or(o.is_reached) as is_reached
         from outcome as o
         group by o.tid, o.key
@@ -115,7 +114,8 @@ begin
         (select array_agg(o.msg_id) from outcome as o where o.is_locked) as locked,
         (select array_agg(o.key) from outcome as o where o.is_locked) as locked_keys,
         (select array_agg(k.key) from of_key as k where k.is_empty and k.next is not null) as passed,
-        (select count(*) from of_key as k where k.next is null and (k.n > 0 or k.is_reached)) as ended
+        (select count(*) from of_key as k where k.next is null and (k.n > 0 or k.is_reached)) as ended,
+        (select max(o.at) from outcome as o where o.is_taken) as served_to
       into v_new;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
@@ -123,6 +123,7 @@ begin
   msg_ids := v_new.msg_ids;
   requests := v_new.requests;
   ended := v_new.ended;
+  served_to := v_new.served_to;
   locked := locked || v_new.locked;
   locked_keys := locked_keys || v_new.locked_keys;
   passed := passed || v_new.passed;

@@ -22,6 +22,7 @@ declare
   v_keys    bigint[] := '{}';
   v_passed  bigint[] := '{}';
   v_folded  boolean := false;
+  v_to      bigint;
 begin
   perform tidegate_internal.require_all_kinds(p_queue, p_kinds) where p_kinds is not null;
   v_taken.reaped_to := tidegate_internal.lease_watermark(p_queue);
@@ -55,6 +56,7 @@ begin
     );
     v_taken.msg_ids := v_taken.msg_ids || v_served.msg_ids;
     v_ids := v_ids || v_served.requests;
+    v_to := greatest(v_to, v_served.served_to);
     v_left := p_limit - coalesce(cardinality(v_taken.msg_ids), 0);
     exit when v_left = 0;
     if v_served.msg_ids is null and v_served.ended = 0 and cardinality(v_served.passed) = cardinality(v_passed)
@@ -62,14 +64,14 @@ begin
     then
       exit when v_folded;
       v_folded := true;
-      perform tidegate_internal.move_passed(p_queue, v_passed);
+      perform tidegate_internal.move_passed(p_queue, v_passed, v_to);
       exit when tidegate_internal.fold_arrivals(p_queue, false, v_now, false) = 0;
     end if;
     v_locked := v_served.locked;
     v_keys := v_served.locked_keys;
     v_passed := v_served.passed;
   end loop;
-  perform tidegate_internal.move_passed(p_queue, v_passed);
+  perform tidegate_internal.move_passed(p_queue, v_passed, v_to);
   v_taken.ids := tidegate_internal.message_request_ids(v_ids);
   return v_taken;
 end;
