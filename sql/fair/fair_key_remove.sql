@@ -9,10 +9,7 @@ declare
   v_actor_before constant text := tidegate_internal.set_actor(fair_key_remove.actor);
   v_found        boolean;
 begin
-  if (tidegate_internal.require_queue(fair_key_remove.queue)).fair_by is null then
-    raise exception using errcode = 'TG007',
-      message = format('queue "%s" is fifo: it has no turns', fair_key_remove.queue);
-  end if;
+  perform tidegate_internal.require_fair_queue(fair_key_remove.queue);
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(fair_key_remove.queue, 'turns'));
   delete from tidegate.fair_key as k
   where k.queue = fair_key_remove.queue and k.name = coalesce(fair_key_remove.name, '');

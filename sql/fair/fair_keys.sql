@@ -10,11 +10,8 @@ create or replace function tidegate.fair_keys(queue text, batch integer default 
   language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
-  v_queue constant tidegate.queue := tidegate_internal.require_queue(fair_keys.queue);
+  v_queue constant tidegate.queue := tidegate_internal.require_fair_queue(fair_keys.queue);
 begin
-  if v_queue.fair_by is null then
-    raise exception using errcode = 'TG007', message = format('queue "%s" is fifo: it has no turns', v_queue.name);
-  end if;
   return query execute format(
     $sql$
       with counted as materialized (

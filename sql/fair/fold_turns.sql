@@ -24,9 +24,7 @@ declare
   v_gone    record;
 begin
   perform tidegate_internal.require_read_committed('fold_turns');
-  if (tidegate_internal.require_queue(fold_turns.queue)).fair_by is null then
-    raise exception using errcode = 'TG007', message = format('queue "%s" is fifo: it has no turns', fold_turns.queue);
-  end if;
+  perform tidegate_internal.require_fair_queue(fold_turns.queue);
   -- Its storage may have been dropped.
   if not exists (select from tidegate_internal.fair_queues() as q where q.name = fold_turns.queue) then
     return false;

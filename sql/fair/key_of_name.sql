@@ -4,11 +4,8 @@
 create or replace function tidegate_internal.key_of_name(p_queue text, p_name text)
   returns bigint language plpgsql stable as $$
 declare
-  v_fair_by constant text := (tidegate_internal.require_queue(p_queue)).fair_by;
+  v_fair_by constant text := (tidegate_internal.require_fair_queue(p_queue)).fair_by;
 begin
-  if v_fair_by is null then
-    raise exception using errcode = 'TG007', message = format('queue "%s" is fifo: it has no turns', p_queue);
-  end if;
   perform tidegate_internal.require_kind(p_name) where v_fair_by = 'kind';
   return tidegate_internal.fair_key(v_fair_by, nullif(p_name, ''), p_name);
 end;

@@ -8,8 +8,7 @@
 -- A message that another session has locked counts as absent (`locked`, with its key in `locked_keys`): its key goes on
 -- behind it, and its head stays there. A key that has nothing else is passed in this claim (`passed`): neither idle nor
 -- charged. A key that has nothing ends when the claim comes to its turn. The parameters name those of earlier passes,
--- and the results all. `ended` keys had nothing left;
--- `served_to` is the largest tag that was served.
+-- and the results all. `ended` keys had nothing left; `served_to` is the largest tag that was served.
 create or replace function tidegate_internal.serve_turns(
   p_queue text, p_limit integer, p_turns integer, p_now timestamptz,
   inout locked bigint[], inout locked_keys bigint[], inout passed bigint[],

@@ -158,6 +158,23 @@ async fn a_first_message_that_is_locked_delays_neither_its_key_nor_others_and_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_passes_all_keys_lets_none_of_them_hold_virtual_time_back_for_the_others() {
+    let (database, mut session) = opened().await;
+    submit_names(&mut session, "pay", "a1 a2 a3 a4 b1").await;
+    let mut locker = Session::begin(&database).await;
+    for name in ["a4", "b1"] {
+        locker.execute(&format!("select tidegate.cancel({})", id_of(name))).await;
+    }
+    assert_eq!(served(&mut session, 9).await, "a1 a2 a3");
+    submit_names(&mut session, "pay", "d1 d2 d3 d4").await;
+    locker.rollback().await;
+
+    // Between a3 and a4 each other key has one service.
+    assert_eq!(served(&mut session, 9).await, "b1 d1 a4 d2 d3 d4");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_had_the_queue_to_itself_does_not_pay_for_that_later() {
     let (database, mut session) = opened().await;
     let names = |key: &str, count| (0..count).map(|_| key.to_owned()).collect::<Vec<_>>().join(" ");
